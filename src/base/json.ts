@@ -1,7 +1,13 @@
 import canonicalizeLibrary from "canonicalize";
 
 /** A JSON value. */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json };
 
 /** How deep a JSON value may nest before it is refused. */
 export const JSON_DEPTH_MAX = 256;
@@ -32,7 +38,9 @@ function primitiveProblem(value: unknown): string | undefined {
     case "boolean":
       return undefined;
     default:
-      return value === null ? undefined : `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which is not JSON`;
+      return value === null
+        ? undefined
+        : `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which is not JSON`;
   }
 }
 
@@ -46,31 +54,43 @@ export function walkJson(
   rootPath: string,
   visit?: { key?(key: string, path: string): boolean; text?(text: string, path: string): boolean },
 ): { readonly problem?: JsonProblem; readonly stoppedAt?: string } {
-  const stack: { value: unknown; path: string; depth: number }[] = [{ value: root, path: rootPath, depth: 0 }];
+  const stack: { value: unknown; path: string; depth: number }[] = [
+    { value: root, path: rootPath, depth: 0 },
+  ];
   for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     const { value, path, depth } = item;
     if (typeof value !== "object" || value === null) {
       const rule = primitiveProblem(value);
       if (rule !== undefined) return { problem: { path, rule } };
-      if (typeof value === "string" && visit?.text?.(value, path) === true) return { stoppedAt: path };
+      if (typeof value === "string" && visit?.text?.(value, path) === true)
+        return { stoppedAt: path };
       continue;
     }
-    if (depth >= JSON_DEPTH_MAX) return { problem: { path: path.slice(0, 200), rule: `nests deeper than ${JSON_DEPTH_MAX} levels` } };
+    if (depth >= JSON_DEPTH_MAX)
+      return {
+        problem: { path: path.slice(0, 200), rule: `nests deeper than ${JSON_DEPTH_MAX} levels` },
+      };
     if (Array.isArray(value)) {
       for (let index = value.length - 1; index >= 0; index--)
         stack.push({ value: value[index], path: step(path, index), depth: depth + 1 });
       continue;
     }
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null) return { problem: { path, rule: "is not a plain object" } };
+    if (prototype !== Object.prototype && prototype !== null)
+      return { problem: { path, rule: "is not a plain object" } };
     const keys = Object.keys(value);
     for (let index = keys.length - 1; index >= 0; index--) {
       const key = keys[index];
       if (key === undefined) continue;
       const childPath = step(path, key);
-      if (!key.isWellFormed()) return { problem: { path: childPath, rule: "has a key with a lone surrogate" } };
+      if (!key.isWellFormed())
+        return { problem: { path: childPath, rule: "has a key with a lone surrogate" } };
       if (visit?.key?.(key, childPath) === true) return { stoppedAt: childPath };
-      stack.push({ value: (value as Record<string, unknown>)[key], path: childPath, depth: depth + 1 });
+      stack.push({
+        value: (value as Record<string, unknown>)[key],
+        path: childPath,
+        depth: depth + 1,
+      });
     }
   }
   return {};

@@ -4,7 +4,10 @@ export type Result<Value, Problem> =
   | { readonly ok: false; readonly error: Problem };
 
 /** Wraps a value as a success. */
-export const ok = <Value>(value: Value): { readonly ok: true; readonly value: Value } => ({ ok: true, value });
+export const ok = <Value>(value: Value): { readonly ok: true; readonly value: Value } => ({
+  ok: true,
+  value,
+});
 
 /** Wraps a reason as a refusal. */
 export const err = <Problem>(error: Problem): { readonly ok: false; readonly error: Problem } => ({

@@ -9,35 +9,90 @@ export interface ErrorTraits {
   readonly doc: string;
 }
 
-const no = (httpStatus: number, doc: string): ErrorTraits => ({ definite: true, retry: false, httpStatus, doc });
-const later = (httpStatus: number, doc: string): ErrorTraits => ({ definite: true, retry: true, httpStatus, doc });
+const no = (httpStatus: number, doc: string): ErrorTraits => ({
+  definite: true,
+  retry: false,
+  httpStatus,
+  doc,
+});
+const later = (httpStatus: number, doc: string): ErrorTraits => ({
+  definite: true,
+  retry: true,
+  httpStatus,
+  doc,
+});
 
 export const errorRegistry = {
-  WORKLOAD_INVALID: no(400, "The request breaks a rule of shape or value; details list every offending path."),
-  WORKLOAD_SECRET_REJECTED: no(422, "The content holds what looks like a secret; details name the path, never the value."),
-  WORKLOAD_UNAUTHORIZED: no(403, "The grant does not bind the requester, the tenant and the application."),
+  WORKLOAD_INVALID: no(
+    400,
+    "The request breaks a rule of shape or value; details list every offending path.",
+  ),
+  WORKLOAD_SECRET_REJECTED: no(
+    422,
+    "The content holds what looks like a secret; details name the path, never the value.",
+  ),
+  WORKLOAD_UNAUTHORIZED: no(
+    403,
+    "The grant does not bind the requester, the tenant and the application.",
+  ),
   WORKLOAD_NOT_FOUND: no(404, "No such workload, or none that the caller may know of."),
-  WORKLOAD_TOO_LARGE: no(413, "A payload, or the record with it, is larger than the store may hold."),
-  IDEMPOTENCY_KEY_REUSED: no(409, "The idempotency key belongs to a different request; details name the fields that differ."),
+  WORKLOAD_TOO_LARGE: no(
+    413,
+    "A payload, or the record with it, is larger than the store may hold.",
+  ),
+  IDEMPOTENCY_KEY_REUSED: no(
+    409,
+    "The idempotency key belongs to a different request; details name the fields that differ.",
+  ),
   WORKLOAD_TRANSITION_DENIED: no(409, "The workload's state does not allow this."),
   WORKLOAD_NOT_READY: no(409, "The workload is not READY, so it can't be claimed."),
-  WORKLOAD_NOT_YET_ELIGIBLE: later(409, "The workload may be claimed from a later instant on, which details give."),
-  WORKLOAD_DEPENDENCY_PENDING: later(409, "A dependency is not in the state it is required in; details list them."),
-  WORKLOAD_CAPABILITY_DENIED: no(403, "The worker lacks a capability that the workload needs; details list them."),
-  WORKLOAD_ATTEMPTS_EXHAUSTED: no(409, "The attempt budget is used up; the workload is in DEAD_LETTER."),
+  WORKLOAD_NOT_YET_ELIGIBLE: later(
+    409,
+    "The workload may be claimed from a later instant on, which details give.",
+  ),
+  WORKLOAD_DEPENDENCY_PENDING: later(
+    409,
+    "A dependency is not in the state it is required in; details list them.",
+  ),
+  WORKLOAD_CAPABILITY_DENIED: no(
+    403,
+    "The worker lacks a capability that the workload needs; details list them.",
+  ),
+  WORKLOAD_ATTEMPTS_EXHAUSTED: no(
+    409,
+    "The attempt budget is used up; the workload is in DEAD_LETTER.",
+  ),
   WORKLOAD_CLAIM_INVALID: no(409, "The workload has no current claim."),
-  WORKLOAD_STALE_FENCE: no(409, "The claim, the worker or the fencing token is not the current one."),
+  WORKLOAD_STALE_FENCE: no(
+    409,
+    "The claim, the worker or the fencing token is not the current one.",
+  ),
   WORKLOAD_LEASE_EXPIRED: no(409, "The lease ran out; the work may be given to another worker."),
   WORKLOAD_TIMED_OUT: no(409, "A deadline passed; details name it and its instant."),
-  WORKLOAD_RESULT_DUPLICATE: no(409, "The result id is recorded for another workload of the application."),
-  WORKLOAD_RESULT_CONFLICT: no(409, "The result id is recorded for this workload with another output or by another claim."),
+  WORKLOAD_RESULT_DUPLICATE: no(
+    409,
+    "The result id is recorded for another workload of the application.",
+  ),
+  WORKLOAD_RESULT_CONFLICT: no(
+    409,
+    "The result id is recorded for this workload with another output or by another claim.",
+  ),
   WORKLOAD_APPROVAL_PENDING: later(409, "The workload waits for an approval."),
   WORKLOAD_REJECTED: no(409, "The workload was rejected by an approver."),
   WORKLOAD_APPROVAL_NOT_REQUIRED: no(409, "The workload has no approval policy."),
   WORKLOAD_APPROVER_NOT_PERMITTED: no(403, "The policy does not let this subject decide."),
-  WORKLOAD_APPROVAL_STALE: no(409, "The decision names another input than the workload's; details carry the right hash."),
-  WORKLOAD_APPROVAL_DECIDED: no(409, "The opposite decision was already taken; details say by whom and when."),
-  WORKLOAD_APPROVAL_NOT_ACTIONABLE: no(409, "The workload is not waiting for a decision; details give its state."),
+  WORKLOAD_APPROVAL_STALE: no(
+    409,
+    "The decision names another input than the workload's; details carry the right hash.",
+  ),
+  WORKLOAD_APPROVAL_DECIDED: no(
+    409,
+    "The opposite decision was already taken; details say by whom and when.",
+  ),
+  WORKLOAD_APPROVAL_NOT_ACTIONABLE: no(
+    409,
+    "The workload is not waiting for a decision; details give its state.",
+  ),
   WORKLOAD_RETRY_EXHAUSTED: no(409, "The workload was re-armed as often as its policy allows."),
   WORKLOAD_CONFLICT: later(409, "Other writers kept winning; nothing was committed; try again."),
   WORKLOAD_OUTCOME_UNKNOWN: {
@@ -46,9 +101,18 @@ export const errorRegistry = {
     httpStatus: 503,
     doc: "The store did not answer and a read-back could not tell; repeating the call (with its requestId) is safe and gives the truth.",
   },
-  WORKLOAD_STORAGE_FAILURE: later(503, "The store can't be reached or can't take the write; nothing was committed."),
-  WORKLOAD_MIGRATION_CONFLICT: no(409, "The record was written in a format that this node must not write."),
-  AUTHORITY_NOT_READY: later(503, "This node's view is too old, its clock too far off, or it is still loading; ask another or later."),
+  WORKLOAD_STORAGE_FAILURE: later(
+    503,
+    "The store can't be reached or can't take the write; nothing was committed.",
+  ),
+  WORKLOAD_MIGRATION_CONFLICT: no(
+    409,
+    "The record was written in a format that this node must not write.",
+  ),
+  AUTHORITY_NOT_READY: later(
+    503,
+    "This node's view is too old, its clock too far off, or it is still loading; ask another or later.",
+  ),
   AUTHORITY_OVERLOADED: later(429, "Too many requests are under way at this node."),
   SUBJECT_REQUIRED: no(401, "The request does not say who asks."),
   ROUTE_NOT_FOUND: no(404, "There is no such route."),
@@ -90,7 +154,11 @@ export class MandateError extends Error {
   /** Repeating the same call may succeed, and is safe. */
   readonly retry: boolean;
 
-  constructor(code: ErrorCode, message: string, options: { readonly details?: ErrorDetails | undefined; readonly cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { readonly details?: ErrorDetails | undefined; readonly cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     if (options.details !== undefined) this.details = options.details;

@@ -1,0 +1,56 @@
+import { isExhausted, lacksApproval, pendingDependencies, type DependencyStates } from "./claim.ts";
+import type { Dependency, WorkloadRecord } from "./record.ts";
+import { attemptBudgetOf } from "./retry-policy.ts";
+import type { WorkloadState } from "./states.ts";
+import { instantOf } from "./transition.ts";
+
+/** What now keeps a workload from running (contract 1.13). Further kinds come with workers, pools and runs. */
+export type Reason =
+  | { readonly reason: "state"; readonly state: WorkloadState; readonly message: string }
+  | { readonly reason: "approval"; readonly message: string }
+  | { readonly reason: "time"; readonly nextAttemptAt: number; readonly message: string }
+  | {
+      readonly reason: "dependency";
+      readonly dependency: Dependency & { readonly state?: WorkloadState };
+      readonly message: string;
+    }
+  | {
+      readonly reason: "budget";
+      readonly attemptsUsed: number;
+      readonly attemptBudget: number;
+      readonly message: string;
+    };
+
+/** Everything that keeps the workload from running at an instant; nothing when a worker could claim it. */
+export function explainWorkload(
+  record: WorkloadRecord,
+  seen: { readonly now: number; readonly dependencies: DependencyStates },
+): readonly Reason[] {
+  const reasons: Reason[] = [];
+  const { state, nextAttemptAt } = record;
+  if (state === "AWAITING_APPROVAL" || (state === "READY" && lacksApproval(record)))
+    reasons.push({ reason: "approval", message: "it waits for an approval" });
+  else if (state !== "READY") reasons.push({ reason: "state", state, message: `it is ${state}` });
+  const waiting = state === "READY" || state === "AWAITING_APPROVAL";
+  if (!waiting) return reasons;
+  if (nextAttemptAt !== undefined && nextAttemptAt > instantOf(record, seen.now))
+    reasons.push({
+      reason: "time",
+      nextAttemptAt,
+      message: `it may be claimed from ${nextAttemptAt} on`,
+    });
+  for (const dependency of pendingDependencies(record, seen.dependencies))
+    reasons.push({
+      reason: "dependency",
+      dependency,
+      message: `${dependency.workloadId} is not ${dependency.requiredState}`,
+    });
+  if (isExhausted(record))
+    reasons.push({
+      reason: "budget",
+      attemptsUsed: record.attemptCount,
+      attemptBudget: attemptBudgetOf(record),
+      message: "all attempts are used",
+    });
+  return reasons;
+}
