@@ -1,13 +1,7 @@
 import canonicalizeLibrary from "canonicalize";
 
 /** A JSON value. */
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [key: string]: Json };
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** How deep a JSON value may nest before it is refused. */
 export const JSON_DEPTH_MAX = 256;
@@ -54,16 +48,13 @@ export function walkJson(
   rootPath: string,
   visit?: { key?(key: string, path: string): boolean; text?(text: string, path: string): boolean },
 ): { readonly problem?: JsonProblem; readonly stoppedAt?: string } {
-  const stack: { value: unknown; path: string; depth: number }[] = [
-    { value: root, path: rootPath, depth: 0 },
-  ];
+  const stack: { value: unknown; path: string; depth: number }[] = [{ value: root, path: rootPath, depth: 0 }];
   for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     const { value, path, depth } = item;
     if (typeof value !== "object" || value === null) {
       const rule = primitiveProblem(value);
       if (rule !== undefined) return { problem: { path, rule } };
-      if (typeof value === "string" && visit?.text?.(value, path) === true)
-        return { stoppedAt: path };
+      if (typeof value === "string" && visit?.text?.(value, path) === true) return { stoppedAt: path };
       continue;
     }
     if (depth >= JSON_DEPTH_MAX)
@@ -83,8 +74,7 @@ export function walkJson(
       const key = keys[index];
       if (key === undefined) continue;
       const childPath = step(path, key);
-      if (!key.isWellFormed())
-        return { problem: { path: childPath, rule: "has a key with a lone surrogate" } };
+      if (!key.isWellFormed()) return { problem: { path: childPath, rule: "has a key with a lone surrogate" } };
       if (visit?.key?.(key, childPath) === true) return { stoppedAt: childPath };
       stack.push({
         value: (value as Record<string, unknown>)[key],

@@ -23,56 +23,29 @@ const later = (httpStatus: number, doc: string): ErrorTraits => ({
 });
 
 export const errorRegistry = {
-  WORKLOAD_INVALID: no(
-    400,
-    "The request breaks a rule of shape or value; details list every offending path.",
-  ),
+  WORKLOAD_INVALID: no(400, "The request breaks a rule of shape or value; details list every offending path."),
   WORKLOAD_SECRET_REJECTED: no(
     422,
     "The content holds what looks like a secret; details name the path, never the value.",
   ),
-  WORKLOAD_UNAUTHORIZED: no(
-    403,
-    "The grant does not bind the requester, the tenant and the application.",
-  ),
+  WORKLOAD_UNAUTHORIZED: no(403, "The grant does not bind the requester, the tenant and the application."),
   WORKLOAD_NOT_FOUND: no(404, "No such workload, or none that the caller may know of."),
-  WORKLOAD_TOO_LARGE: no(
-    413,
-    "A payload, or the record with it, is larger than the store may hold.",
-  ),
+  WORKLOAD_TOO_LARGE: no(413, "A payload, or the record with it, is larger than the store may hold."),
   IDEMPOTENCY_KEY_REUSED: no(
     409,
     "The idempotency key belongs to a different request; details name the fields that differ.",
   ),
   WORKLOAD_TRANSITION_DENIED: no(409, "The workload's state does not allow this."),
   WORKLOAD_NOT_READY: no(409, "The workload is not READY, so it can't be claimed."),
-  WORKLOAD_NOT_YET_ELIGIBLE: later(
-    409,
-    "The workload may be claimed from a later instant on, which details give.",
-  ),
-  WORKLOAD_DEPENDENCY_PENDING: later(
-    409,
-    "A dependency is not in the state it is required in; details list them.",
-  ),
-  WORKLOAD_CAPABILITY_DENIED: no(
-    403,
-    "The worker lacks a capability that the workload needs; details list them.",
-  ),
-  WORKLOAD_ATTEMPTS_EXHAUSTED: no(
-    409,
-    "The attempt budget is used up; the workload is in DEAD_LETTER.",
-  ),
+  WORKLOAD_NOT_YET_ELIGIBLE: later(409, "The workload may be claimed from a later instant on, which details give."),
+  WORKLOAD_DEPENDENCY_PENDING: later(409, "A dependency is not in the state it is required in; details list them."),
+  WORKLOAD_CAPABILITY_DENIED: no(403, "The worker lacks a capability that the workload needs; details list them."),
+  WORKLOAD_ATTEMPTS_EXHAUSTED: no(409, "The attempt budget is used up; the workload is in DEAD_LETTER."),
   WORKLOAD_CLAIM_INVALID: no(409, "The workload has no current claim."),
-  WORKLOAD_STALE_FENCE: no(
-    409,
-    "The claim, the worker or the fencing token is not the current one.",
-  ),
+  WORKLOAD_STALE_FENCE: no(409, "The claim, the worker or the fencing token is not the current one."),
   WORKLOAD_LEASE_EXPIRED: no(409, "The lease ran out; the work may be given to another worker."),
   WORKLOAD_TIMED_OUT: no(409, "A deadline passed; details name it and its instant."),
-  WORKLOAD_RESULT_DUPLICATE: no(
-    409,
-    "The result id is recorded for another workload of the application.",
-  ),
+  WORKLOAD_RESULT_DUPLICATE: no(409, "The result id is recorded for another workload of the application."),
   WORKLOAD_RESULT_CONFLICT: no(
     409,
     "The result id is recorded for this workload with another output or by another claim.",
@@ -85,14 +58,8 @@ export const errorRegistry = {
     409,
     "The decision names another input than the workload's; details carry the right hash.",
   ),
-  WORKLOAD_APPROVAL_DECIDED: no(
-    409,
-    "The opposite decision was already taken; details say by whom and when.",
-  ),
-  WORKLOAD_APPROVAL_NOT_ACTIONABLE: no(
-    409,
-    "The workload is not waiting for a decision; details give its state.",
-  ),
+  WORKLOAD_APPROVAL_DECIDED: no(409, "The opposite decision was already taken; details say by whom and when."),
+  WORKLOAD_APPROVAL_NOT_ACTIONABLE: no(409, "The workload is not waiting for a decision; details give its state."),
   WORKLOAD_RETRY_EXHAUSTED: no(409, "The workload was re-armed as often as its policy allows."),
   WORKLOAD_CONFLICT: later(409, "Other writers kept winning; nothing was committed; try again."),
   WORKLOAD_OUTCOME_UNKNOWN: {
@@ -101,14 +68,8 @@ export const errorRegistry = {
     httpStatus: 503,
     doc: "The store did not answer and a read-back could not tell; repeating the call (with its requestId) is safe and gives the truth.",
   },
-  WORKLOAD_STORAGE_FAILURE: later(
-    503,
-    "The store can't be reached or can't take the write; nothing was committed.",
-  ),
-  WORKLOAD_MIGRATION_CONFLICT: no(
-    409,
-    "The record was written in a format that this node must not write.",
-  ),
+  WORKLOAD_STORAGE_FAILURE: later(503, "The store can't be reached or can't take the write; nothing was committed."),
+  WORKLOAD_MIGRATION_CONFLICT: no(409, "The record was written in a format that this node must not write."),
   AUTHORITY_NOT_READY: later(
     503,
     "This node's view is too old, its clock too far off, or it is still loading; ask another or later.",

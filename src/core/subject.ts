@@ -1,12 +1,5 @@
 /** Kinds of subjects (contract 1.1). */
-export const subjectKinds = [
-  "human",
-  "service",
-  "agent",
-  "worker",
-  "workload",
-  "connection",
-] as const;
+export const subjectKinds = ["human", "service", "agent", "worker", "workload", "connection"] as const;
 export type SubjectKind = (typeof subjectKinds)[number];
 
 /** Who does something. Two subjects are equal when both parts are. */
@@ -16,5 +9,4 @@ export interface Subject {
 }
 
 /** Whether two subjects are the same one (contract 1.1). */
-export const sameSubject = (left: Subject, right: Subject): boolean =>
-  left.kind === right.kind && left.id === right.id;
+export const sameSubject = (left: Subject, right: Subject): boolean => left.kind === right.kind && left.id === right.id;

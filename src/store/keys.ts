@@ -61,7 +61,8 @@ export const payloadKey = (scope: Scope, workloadId: string, slot: string): stri
 export const resultKey = (scope: Scope, resultId: string): string => scoped("x", scope, sha256Hex(resultId));
 
 /** What one claimNext request took, so that its repeat gets the same. Vanishes by itself. */
-export const claimRequestKey = (scope: Scope, operationId: string): string => scoped("q", scope, encodeToken(operationId));
+export const claimRequestKey = (scope: Scope, operationId: string): string =>
+  scoped("q", scope, encodeToken(operationId));
 
 /** The heartbeat of an authority node. */
 export const nodeKey = (nodeId: string): string => `n.${encodeToken(nodeId)}`;

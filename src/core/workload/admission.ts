@@ -42,9 +42,7 @@ export interface AdmitRequest {
   readonly priority?: number | undefined;
   readonly idempotencyKey: string;
   readonly notBefore?: number | undefined;
-  readonly retryPolicy?:
-    | { readonly [Field in keyof RetryPolicy]?: RetryPolicy[Field] | undefined }
-    | undefined;
+  readonly retryPolicy?: { readonly [Field in keyof RetryPolicy]?: RetryPolicy[Field] | undefined } | undefined;
   readonly timeouts?: { readonly [Field in keyof Timeouts]?: number | undefined } | undefined;
   readonly dependencies?:
     | readonly { readonly workloadId: string; readonly requiredState?: WorkloadState | undefined }[]
@@ -60,12 +58,9 @@ export interface Admission {
 
 const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
 
-const compareText = (left: string, right: string): number =>
-  left < right ? -1 : left > right ? 1 : 0;
+const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
-function definedOnly<Shape extends object>(
-  shape: Shape,
-): { [Field in keyof Shape]: Exclude<Shape[Field], undefined> } {
+function definedOnly<Shape extends object>(shape: Shape): { [Field in keyof Shape]: Exclude<Shape[Field], undefined> } {
   return Object.fromEntries(Object.entries(shape).filter(([, value]) => value !== undefined)) as {
     [Field in keyof Shape]: Exclude<Shape[Field], undefined>;
   };
@@ -80,9 +75,7 @@ const normalDependencies = (dependencies: AdmitRequest["dependencies"]): readonl
   const byText = new Map<string, Dependency>();
   for (const { workloadId, requiredState = "SUCCEEDED" } of dependencies ?? [])
     byText.set(`${workloadId}\n${requiredState}`, { workloadId, requiredState });
-  return [...byText.entries()]
-    .sort(([left], [right]) => compareText(left, right))
-    .map(([, dependency]) => dependency);
+  return [...byText.entries()].sort(([left], [right]) => compareText(left, right)).map(([, dependency]) => dependency);
 };
 
 const invalid = (path: string, rule: string): Refusal =>
@@ -127,17 +120,11 @@ function normalApproval(requested: RequestedApproval): ApprovalPolicy | Refusal 
 function findBadValue(request: AdmitRequest, workloadId: string): Refusal | undefined {
   if (request.idempotencyKey.trim() === "") return invalid("idempotencyKey", "must not be blank");
   for (const [name, value] of Object.entries(request.timeouts ?? {}))
-    if (value !== undefined && value < 1)
-      return invalid(`timeouts.${name}`, "must be at least 1 ms");
+    if (value !== undefined && value < 1) return invalid(`timeouts.${name}`, "must be at least 1 ms");
   if (request.timeouts?.approvalMs !== undefined && request.approval === undefined)
     return invalid("timeouts.approvalMs", "needs an approval policy");
-  const own =
-    request.dependencies?.findIndex((dependency) => dependency.workloadId === workloadId) ?? -1;
-  if (own >= 0)
-    return invalid(
-      `dependencies[${own}].workloadId`,
-      "names the workload itself, which could never run",
-    );
+  const own = request.dependencies?.findIndex((dependency) => dependency.workloadId === workloadId) ?? -1;
+  if (own >= 0) return invalid(`dependencies[${own}].workloadId`, "names the workload itself, which could never run");
   return undefined;
 }
 
@@ -150,16 +137,11 @@ function findUnbound(request: AdmitRequest): Refusal | undefined {
     authorization.applicationId === request.applicationId;
   return bound
     ? undefined
-    : refuse(
-        "WORKLOAD_UNAUTHORIZED",
-        "the grant does not bind the requester, the tenant and the application",
-      );
+    : refuse("WORKLOAD_UNAUTHORIZED", "the grant does not bind the requester, the tenant and the application");
 }
 
 /** The fields that a replay compares, in the order in which it names them (contract 1.7). */
-const executionFields = (
-  record: WorkloadRecord,
-): readonly (readonly [string, Json | undefined])[] => [
+const executionFields = (record: WorkloadRecord): readonly (readonly [string, Json | undefined])[] => [
   ["definitionId", record.definitionId],
   ["definitionRevision", record.definitionRevision],
   ["environment", record.environment],
@@ -173,16 +155,12 @@ const executionFields = (
   ["notBefore", record.notBefore],
   [
     "approval",
-    record.approval === undefined
-      ? undefined
-      : (JSON.parse(JSON.stringify(record.approval.policy)) as Json),
+    record.approval === undefined ? undefined : (JSON.parse(JSON.stringify(record.approval.policy)) as Json),
   ],
 ];
 
 const sameJson = (left: Json | undefined, right: Json | undefined): boolean =>
-  left === undefined || right === undefined
-    ? left === right
-    : canonicalJson(left) === canonicalJson(right);
+  left === undefined || right === undefined ? left === right : canonicalJson(left) === canonicalJson(right);
 
 /** Answers a request whose identity is taken: the original, or IDEMPOTENCY_KEY_REUSED with every field that differs. */
 function decideReplay(existing: WorkloadRecord, wanted: WorkloadRecord): Decision<Admission> {
@@ -192,11 +170,9 @@ function decideReplay(existing: WorkloadRecord, wanted: WorkloadRecord): Decisio
     .map(([name]) => name);
   if (fields.length === 0) return { ok: true, answer: { record: existing, created: false } };
   return refused(
-    refuse(
-      "IDEMPOTENCY_KEY_REUSED",
-      `the idempotency key belongs to a request with another ${fields.join(", ")}`,
-      { fields },
-    ),
+    refuse("IDEMPOTENCY_KEY_REUSED", `the idempotency key belongs to a request with another ${fields.join(", ")}`, {
+      fields,
+    }),
   );
 }
 
@@ -228,9 +204,7 @@ function draftRecord(
     connectionScopes: sortedSet(request.connectionScopes ?? []),
     priority: request.priority ?? 0,
     idempotencyKey: request.idempotencyKey,
-    ...(request.notBefore === undefined
-      ? {}
-      : { notBefore: request.notBefore, nextAttemptAt: request.notBefore }),
+    ...(request.notBefore === undefined ? {} : { notBefore: request.notBefore, nextAttemptAt: request.notBefore }),
     createdAt: now,
     updatedAt: now,
     state,

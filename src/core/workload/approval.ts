@@ -26,8 +26,7 @@ export const DECISION_REASON_LENGTH_MAX = 512;
 function mayDecide(record: WorkloadRecord, approval: Approval, decider: Subject): boolean {
   const { approverKinds, approvers } = approval.policy;
   if (!approverKinds.some((kind) => kind === decider.kind)) return false;
-  if (approvers.length > 0 && !approvers.some((approver) => sameSubject(approver, decider)))
-    return false;
+  if (approvers.length > 0 && !approvers.some((approver) => sameSubject(approver, decider))) return false;
   return !sameSubject(record.requestedBy, decider);
 }
 
@@ -40,12 +39,8 @@ function findMissingReason(command: DecideCommand): Refusal | undefined {
 }
 
 /** Answers who comes after a decision: a repeat, or word of the opposite one (contract 1.9). */
-function decideRepeated(
-  decision: ApprovalDecision,
-  command: DecideCommand,
-): Decision<DecideAnswer> {
-  if (decision.outcome === command.outcome)
-    return { ok: true, answer: { decision, replayed: true } };
+function decideRepeated(decision: ApprovalDecision, command: DecideCommand): Decision<DecideAnswer> {
+  if (decision.outcome === command.outcome) return { ok: true, answer: { decision, replayed: true } };
   const { outcome, decidedBy, decidedAt } = decision;
   return refused(
     refuse("WORKLOAD_APPROVAL_DECIDED", `the workload was already ${outcome}`, {
@@ -56,11 +51,7 @@ function decideRepeated(
   );
 }
 
-function applyDecision(
-  record: WorkloadRecord,
-  approval: Approval,
-  decision: ApprovalDecision,
-): WorkloadRecord {
+function applyDecision(record: WorkloadRecord, approval: Approval, decision: ApprovalDecision): WorkloadRecord {
   const given = [...(approval.given ?? []), decision];
   const at = decision.decidedAt;
   const required = approval.policy.requiredApprovals ?? 1;
@@ -114,9 +105,7 @@ export function decideApproval(
   if (approval === undefined)
     return refused(refuse("WORKLOAD_APPROVAL_NOT_REQUIRED", "the workload has no approval policy"));
   if (!mayDecide(record, approval, command.decider))
-    return refused(
-      refuse("WORKLOAD_APPROVER_NOT_PERMITTED", "the policy does not let this subject decide"),
-    );
+    return refused(refuse("WORKLOAD_APPROVER_NOT_PERMITTED", "the policy does not let this subject decide"));
   if (command.inputHash !== record.inputHash)
     return refused(
       refuse("WORKLOAD_APPROVAL_STALE", "the decision names another input", {

@@ -42,35 +42,24 @@ function findObstacle(
   seen: { readonly at: number; readonly states: DependencyStates },
 ): Refusal | undefined {
   const { state, nextAttemptAt } = record;
-  if (state === "AWAITING_APPROVAL")
-    return refuse("WORKLOAD_APPROVAL_PENDING", "the workload waits for an approval");
+  if (state === "AWAITING_APPROVAL") return refuse("WORKLOAD_APPROVAL_PENDING", "the workload waits for an approval");
   if (state === "REJECTED") return refuse("WORKLOAD_REJECTED", "the workload was rejected");
-  if (state !== "READY")
-    return refuse("WORKLOAD_NOT_READY", `the workload is ${state}, not READY`, { state });
-  if (lacksApproval(record))
-    return refuse("WORKLOAD_APPROVAL_PENDING", "the workload has no approval on record");
+  if (state !== "READY") return refuse("WORKLOAD_NOT_READY", `the workload is ${state}, not READY`, { state });
+  if (lacksApproval(record)) return refuse("WORKLOAD_APPROVAL_PENDING", "the workload has no approval on record");
   if (nextAttemptAt !== undefined && nextAttemptAt > seen.at)
-    return refuse(
-      "WORKLOAD_NOT_YET_ELIGIBLE",
-      `the workload may be claimed from ${nextAttemptAt} on`,
-      { nextAttemptAt },
-    );
+    return refuse("WORKLOAD_NOT_YET_ELIGIBLE", `the workload may be claimed from ${nextAttemptAt} on`, {
+      nextAttemptAt,
+    });
   const pending = pendingDependencies(record, seen.states);
   if (pending.length > 0)
-    return refuse(
-      "WORKLOAD_DEPENDENCY_PENDING",
-      `${pending.length} dependencies are not in their required state`,
-      { dependencies: pending },
-    );
-  const missing = record.capabilities.filter(
-    (capability) => !command.capabilities.includes(capability),
-  );
+    return refuse("WORKLOAD_DEPENDENCY_PENDING", `${pending.length} dependencies are not in their required state`, {
+      dependencies: pending,
+    });
+  const missing = record.capabilities.filter((capability) => !command.capabilities.includes(capability));
   if (missing.length > 0)
-    return refuse(
-      "WORKLOAD_CAPABILITY_DENIED",
-      `the worker lacks ${missing.length} of the capabilities needed`,
-      { missing },
-    );
+    return refuse("WORKLOAD_CAPABILITY_DENIED", `the worker lacks ${missing.length} of the capabilities needed`, {
+      missing,
+    });
   return undefined;
 }
 
@@ -86,18 +75,11 @@ function decideExhausted(record: WorkloadRecord, at: number): Decision<Claim> {
   };
   return {
     ok: false,
-    error: refuse(
-      "WORKLOAD_ATTEMPTS_EXHAUSTED",
-      `all ${evidence.attemptBudget} attempts are used`,
-      {
-        attemptsUsed: evidence.attemptsUsed,
-        attemptBudget: evidence.attemptBudget,
-      },
-    ),
-    change: changeOf(
-      "claim",
-      applyMove(record, { to: "DEAD_LETTER", actor: "authority.claim", at, evidence }),
-    ),
+    error: refuse("WORKLOAD_ATTEMPTS_EXHAUSTED", `all ${evidence.attemptBudget} attempts are used`, {
+      attemptsUsed: evidence.attemptsUsed,
+      attemptBudget: evidence.attemptBudget,
+    }),
+    change: changeOf("claim", applyMove(record, { to: "DEAD_LETTER", actor: "authority.claim", at, evidence })),
   };
 }
 
@@ -189,17 +171,12 @@ export function decideClaim(
 }
 
 /** CLAIMED → RUNNING (contract 1.8). Answers the claim. */
-export const decideStart = (
-  record: WorkloadRecord,
-  fence: Fence,
-  instant: Instant,
-): Decision<Claim> =>
+export const decideStart = (record: WorkloadRecord, fence: Fence, instant: Instant): Decision<Claim> =>
   enforceDeadlines(record, instant.now, (at) => {
     const stale = checkFence(record, fence, { ...instant, now: at });
     if (stale !== undefined) return refused(stale);
     const claim = record.currentClaim;
-    if (record.state !== "CLAIMED" || claim === undefined)
-      return refused(denyMove(record, "started"));
+    if (record.state !== "CLAIMED" || claim === undefined) return refused(denyMove(record, "started"));
     return {
       ok: true,
       answer: claim,

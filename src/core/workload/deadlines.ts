@@ -6,14 +6,7 @@ import type { WorkloadState } from "./states.ts";
 import { applyMove, endAttempt, instantOf } from "./transition.ts";
 
 /** Deadlines (contract 1.6). Instants come from committed timestamps alone, so that every node decides the same. */
-export const deadlineNames = [
-  "approval",
-  "overall",
-  "queue",
-  "claim",
-  "execution",
-  "heartbeat",
-] as const;
+export const deadlineNames = ["approval", "overall", "queue", "claim", "execution", "heartbeat"] as const;
 export type DeadlineName = (typeof deadlineNames)[number];
 
 export interface Deadline {
@@ -30,13 +23,7 @@ const lastArrival = (record: WorkloadRecord, state: WorkloadState): number => {
   return record.createdAt;
 };
 
-const overallStates: readonly WorkloadState[] = [
-  "AWAITING_APPROVAL",
-  "READY",
-  "CLAIMED",
-  "RUNNING",
-  "CHECKPOINTED",
-];
+const overallStates: readonly WorkloadState[] = ["AWAITING_APPROVAL", "READY", "CLAIMED", "RUNNING", "CHECKPOINTED"];
 
 /** All deadlines that run in the record's present state, in the order in which they are checked. */
 export function deadlinesOf(record: WorkloadRecord): readonly Deadline[] {
@@ -47,11 +34,9 @@ export function deadlinesOf(record: WorkloadRecord): readonly Deadline[] {
   const add = (deadline: DeadlineName, from: number, lengthMs: number | undefined): void => {
     if (lengthMs !== undefined) found.push({ deadline, deadlineAt: from + lengthMs });
   };
-  if (state === "AWAITING_APPROVAL")
-    add("approval", lastArrival(record, "AWAITING_APPROVAL"), approvalMs);
+  if (state === "AWAITING_APPROVAL") add("approval", lastArrival(record, "AWAITING_APPROVAL"), approvalMs);
   if (overallStates.includes(state)) add("overall", record.createdAt, overallMs);
-  if (state === "READY")
-    add("queue", Math.max(lastArrival(record, "READY"), record.nextAttemptAt ?? 0), queueMs);
+  if (state === "READY") add("queue", Math.max(lastArrival(record, "READY"), record.nextAttemptAt ?? 0), queueMs);
   if (currentClaim !== undefined) {
     if (state === "CLAIMED") add("claim", currentClaim.claimedAt, claimMs);
     const startedAt = record.attempts.at(-1)?.startedAt;
@@ -70,8 +55,7 @@ export const passedDeadline = (record: WorkloadRecord, at: number): Deadline | u
 /** The deadline that comes next in time. */
 export const nextDeadline = (record: WorkloadRecord): Deadline | undefined =>
   deadlinesOf(record).reduce<Deadline | undefined>(
-    (first, deadline) =>
-      first === undefined || deadline.deadlineAt < first.deadlineAt ? deadline : first,
+    (first, deadline) => (first === undefined || deadline.deadlineAt < first.deadlineAt ? deadline : first),
     undefined,
   );
 
@@ -127,11 +111,7 @@ export const expiryOf = (record: WorkloadRecord, passed: Deadline, at: number): 
   );
 
 /** The pass over deadlines: expires if, on this very version, `expected` is still the deadline that has passed; else changes nothing. */
-export function decideExpire(
-  record: WorkloadRecord,
-  expected: DeadlineName,
-  now: number,
-): Decision<boolean> {
+export function decideExpire(record: WorkloadRecord, expected: DeadlineName, now: number): Decision<boolean> {
   const at = instantOf(record, now);
   const passed = passedDeadline(record, at);
   if (passed === undefined || passed.deadline !== expected) return { ok: true, answer: false };
@@ -152,11 +132,9 @@ export function enforceDeadlines<Answer>(
   if (passed === undefined) return decide(at);
   return {
     ok: false,
-    error: refuse(
-      "WORKLOAD_TIMED_OUT",
-      `the ${passed.deadline} deadline passed at ${passed.deadlineAt}`,
-      { ...passed },
-    ),
+    error: refuse("WORKLOAD_TIMED_OUT", `the ${passed.deadline} deadline passed at ${passed.deadlineAt}`, {
+      ...passed,
+    }),
     change: expiryOf(record, passed, at),
   };
 }

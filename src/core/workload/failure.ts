@@ -83,8 +83,7 @@ export function decideFail(
 ): Decision<StateAnswer> {
   const error = keptError(command.error, context.rules);
   // A report that was already taken commits nothing, so it is answered before a deadline could turn it into an expiry.
-  if (isRepeatedReport(record, command, error))
-    return { ok: true, answer: { state: record.state } };
+  if (isRepeatedReport(record, command, error)) return { ok: true, answer: { state: record.state } };
   return enforceDeadlines(record, context.now, (at) => {
     const secret = findSecretText(command.error, "error", context.rules);
     if (secret !== undefined) return refused(secret);
@@ -99,16 +98,11 @@ export function decideFail(
 }
 
 /** The worker confirms that it stopped (contract 1.8). Deadlines are not enforced here. */
-export function decideConfirmCancel(
-  record: WorkloadRecord,
-  fence: Fence,
-  instant: Instant,
-): Decision<StateAnswer> {
+export function decideConfirmCancel(record: WorkloadRecord, fence: Fence, instant: Instant): Decision<StateAnswer> {
   const at = instantOf(record, instant.now);
   const stale = checkFence(record, fence, { ...instant, now: at });
   if (stale !== undefined) return refused(stale);
-  if (record.state !== "CANCELLATION_REQUESTED")
-    return refused(denyMove(record, "confirmed as cancelled"));
+  if (record.state !== "CANCELLATION_REQUESTED") return refused(denyMove(record, "confirmed as cancelled"));
   const attemptId = record.attempts.at(-1)?.attemptId;
   const next = applyMove(endAttempt(record, { status: "CANCELLED", endedAt: at }), {
     to: "CANCELLED",

@@ -36,30 +36,18 @@ export const fenceNamesAttempt = (fence: Fence, attempt: Attempt): boolean =>
   attempt.fencingToken === fence.fencingToken;
 
 /** Refuses whoever does not hold the workload now (contract 1.8, in its order). */
-export function checkFence(
-  record: WorkloadRecord,
-  fence: Fence,
-  instant: Instant,
-): Refusal | undefined {
+export function checkFence(record: WorkloadRecord, fence: Fence, instant: Instant): Refusal | undefined {
   const claim = record.currentClaim;
   if (claim === undefined)
-    return refuse(
-      "WORKLOAD_CLAIM_INVALID",
-      `the workload has no current claim; its state is ${record.state}`,
-      { state: record.state },
-    );
-  const differing = (["claimId", "workerId", "fencingToken"] as const).filter(
-    (name) => claim[name] !== fence[name],
-  );
+    return refuse("WORKLOAD_CLAIM_INVALID", `the workload has no current claim; its state is ${record.state}`, {
+      state: record.state,
+    });
+  const differing = (["claimId", "workerId", "fencingToken"] as const).filter((name) => claim[name] !== fence[name]);
   if (differing.length > 0)
-    return refuse(
-      "WORKLOAD_STALE_FENCE",
-      `${differing.join(" and ")} differ from the current claim's`,
-      {
-        fields: differing,
-        fencingToken: claim.fencingToken,
-      },
-    );
+    return refuse("WORKLOAD_STALE_FENCE", `${differing.join(" and ")} differ from the current claim's`, {
+      fields: differing,
+      fencingToken: claim.fencingToken,
+    });
   if (leaseEndsAt(claim, instant.servingSince) <= instant.now)
     return refuse("WORKLOAD_LEASE_EXPIRED", `the lease ended at ${claim.expiresAt}`, {
       expiresAt: claim.expiresAt,

@@ -29,8 +29,7 @@ export const leaseIdOf = (fencingToken: number): string => `lease_${fencingToken
 export const attemptIdOf = (workloadId: string, attemptCount: number): string =>
   `attempt_${workloadId}_${attemptCount}`;
 
-export const checkpointIdOf = (workloadId: string, sequence: number): string =>
-  `checkpoint_${workloadId}_${sequence}`;
+export const checkpointIdOf = (workloadId: string, sequence: number): string => `checkpoint_${workloadId}_${sequence}`;
 
 /** The result id of a completion that names none: unique by construction, so it needs no reservation (contract 1.8). */
 export const defaultResultIdOf = (attemptId: string): string => `result_${attemptId}`;

@@ -31,8 +31,7 @@ export const decideHeartbeat = (
     const stale = checkFence(record, command.fence, { ...instant, now: at });
     if (stale !== undefined) return refused(stale);
     const current = record.currentClaim;
-    if (current === undefined)
-      return refused(refuse("WORKLOAD_CLAIM_INVALID", "the workload has no current claim"));
+    if (current === undefined) return refused(refuse("WORKLOAD_CLAIM_INVALID", "the workload has no current claim"));
     const claim: Claim = { ...current, lastHeartbeat: at, expiresAt: at + command.extendMs };
     const next: WorkloadRecord = {
       ...record,
@@ -64,16 +63,12 @@ export const decideExecutionContext = (
   enforceDeadlines(record, instant.now, (at) => {
     const stale = checkFence(record, command.fence, { ...instant, now: at });
     if (stale !== undefined) return refused(stale);
-    const wrong = command.secretReferences.findIndex(
-      (reference) => !reference.startsWith("secret://"),
-    );
+    const wrong = command.secretReferences.findIndex((reference) => !reference.startsWith("secret://"));
     if (wrong >= 0)
       return refused(
-        refuse(
-          "WORKLOAD_SECRET_REJECTED",
-          `secretReferences[${wrong}] does not start with secret://`,
-          { path: `secretReferences[${wrong}]` },
-        ),
+        refuse("WORKLOAD_SECRET_REJECTED", `secretReferences[${wrong}] does not start with secret://`, {
+          path: `secretReferences[${wrong}]`,
+        }),
       );
     const claim = record.currentClaim;
     const attempt = record.attempts.at(-1);

@@ -27,13 +27,7 @@ export const OPERATOR_REASON_LENGTH_MAX = 256;
 const keptReason = (reason: string | undefined): string | undefined =>
   reason?.slice(0, OPERATOR_REASON_LENGTH_MAX).toWellFormed();
 
-const cancelledAtOnce: readonly WorkloadState[] = [
-  "CREATED",
-  "READY",
-  "AWAITING_APPROVAL",
-  "FAILED",
-  "DEAD_LETTER",
-];
+const cancelledAtOnce: readonly WorkloadState[] = ["CREATED", "READY", "AWAITING_APPROVAL", "FAILED", "DEAD_LETTER"];
 const cancelledByWorker: readonly WorkloadState[] = ["CLAIMED", "RUNNING", "CHECKPOINTED"];
 
 /** Cancels, or asks the worker to stop (contract 1.10). */
@@ -44,8 +38,7 @@ export function decideCancel(
 ): Decision<StateAnswer> {
   const secret = findSecretText(command.reason, "reason", context.rules);
   if (secret !== undefined) return refused(secret);
-  if (record.state === "CANCELLATION_REQUESTED")
-    return { ok: true, answer: { state: record.state } };
+  if (record.state === "CANCELLATION_REQUESTED") return { ok: true, answer: { state: record.state } };
   const to = cancelledAtOnce.includes(record.state)
     ? "CANCELLED"
     : cancelledByWorker.includes(record.state)
@@ -62,12 +55,7 @@ export function decideCancel(
   return { ok: true, answer: { state: to }, change: changeOf("cancel", next) };
 }
 
-const timedOutByOperator: readonly WorkloadState[] = [
-  "READY",
-  "CLAIMED",
-  "RUNNING",
-  "CHECKPOINTED",
-];
+const timedOutByOperator: readonly WorkloadState[] = ["READY", "CLAIMED", "RUNNING", "CHECKPOINTED"];
 
 /** An operator times the work out; decided by `retryOn` and the budget (contract 1.10). */
 export function decideTimeout(

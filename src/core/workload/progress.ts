@@ -10,20 +10,12 @@ import type { WorkloadRules } from "./rules.ts";
 import { findSecret } from "./secrets.ts";
 import { applyMove, denyMove, endAttempt, withLastAttempt } from "./transition.ts";
 
-const isRunning = (record: WorkloadRecord): boolean =>
-  record.state === "RUNNING" || record.state === "CHECKPOINTED";
+const isRunning = (record: WorkloadRecord): boolean => record.state === "RUNNING" || record.state === "CHECKPOINTED";
 
 const inlineCheckpointBytes = (record: WorkloadRecord): number =>
-  record.checkpoints.reduce(
-    (bytes, { state }) => ("json" in state ? bytes + state.json.length : bytes),
-    0,
-  );
+  record.checkpoints.reduce((bytes, { state }) => ("json" in state ? bytes + state.json.length : bytes), 0);
 
-function placeCheckpoint(
-  record: WorkloadRecord,
-  state: Json,
-  rules: WorkloadRules,
-): ReturnType<typeof placePayload> {
+function placeCheckpoint(record: WorkloadRecord, state: Json, rules: WorkloadRules): ReturnType<typeof placePayload> {
   const roomLeft = Math.max(rules.inlineCheckpointBytesMax - inlineCheckpointBytes(record), 0);
   const slot = checkpointSlot(record.checkpoints.length + 1);
   return placePayload(state, {
@@ -47,16 +39,13 @@ export const decideCheckpoint = (
     const stale = checkFence(record, command.fence, { ...context, now: at });
     if (stale !== undefined) return refused(stale);
     const attempt = record.attempts.at(-1);
-    if (!isRunning(record) || attempt === undefined)
-      return refused(denyMove(record, "checkpointed"));
+    if (!isRunning(record) || attempt === undefined) return refused(denyMove(record, "checkpointed"));
     const sequence = record.checkpoints.length + 1;
     if (sequence > rules.checkpointsMax)
       return refused(
-        refuse(
-          "WORKLOAD_TOO_LARGE",
-          `the workload has ${rules.checkpointsMax} checkpoints, the most it may have`,
-          { checkpointsMax: rules.checkpointsMax },
-        ),
+        refuse("WORKLOAD_TOO_LARGE", `the workload has ${rules.checkpointsMax} checkpoints, the most it may have`, {
+          checkpointsMax: rules.checkpointsMax,
+        }),
       );
     const placed = placeCheckpoint(record, command.state, rules);
     if (!placed.ok) return refused(placed.error);
@@ -134,19 +123,13 @@ function decideRepeatedResult(
   return same
     ? { ok: true, answer: result }
     : refused(
-        refuse(
-          "WORKLOAD_RESULT_CONFLICT",
-          "the result id is recorded with another output or by another claim",
-          { resultId },
-        ),
+        refuse("WORKLOAD_RESULT_CONFLICT", "the result id is recorded with another output or by another claim", {
+          resultId,
+        }),
       );
 }
 
-function applyComplete(
-  record: WorkloadRecord,
-  attempt: Attempt,
-  result: Result<Payload>,
-): WorkloadRecord {
+function applyComplete(record: WorkloadRecord, attempt: Attempt, result: Result<Payload>): WorkloadRecord {
   const ended = endAttempt(record, {
     status: "SUCCEEDED",
     endedAt: result.createdAt,
@@ -163,10 +146,7 @@ function applyComplete(
   );
 }
 
-const findTakenId = (
-  resultId: string | undefined,
-  ownId: string | undefined,
-): Refusal | undefined =>
+const findTakenId = (resultId: string | undefined, ownId: string | undefined): Refusal | undefined =>
   resultId !== undefined && resultId !== ownId && looksLikeDefaultResultId(resultId)
     ? refuse("WORKLOAD_INVALID", "resultId has the form of an id that the authority gives", {
         paths: ["resultId"],

@@ -13,14 +13,10 @@ export const defaultRetryPolicy: RetryPolicy = {
 
 /** How many times an operator re-armed the workload. */
 export const rearmsOf = (record: WorkloadRecord): number =>
-  record.history.reduce(
-    (count, event) => (event.evidence["retry"] === "operator" ? count + 1 : count),
-    0,
-  );
+  record.history.reduce((count, event) => (event.evidence["retry"] === "operator" ? count + 1 : count), 0);
 
 /** How many attempts the workload may ever have: the policy's, and one for each re-arm (contract 1.5). */
-export const attemptBudgetOf = (record: WorkloadRecord): number =>
-  record.retryPolicy.maxAttempts + rearmsOf(record);
+export const attemptBudgetOf = (record: WorkloadRecord): number => record.retryPolicy.maxAttempts + rearmsOf(record);
 
 /** The delay after the n-th retry, ms; saturates, never overflows (contract 1.5). The draw of a jitter repeats for the same workload and attempt. */
 export function backoffMs(
@@ -52,8 +48,7 @@ export function decideAfterFailure(record: WorkloadRecord, after: AfterFailure):
   const { actor, at } = after;
   const bury = (decision: string): WorkloadRecord =>
     applyMove(record, { to: "DEAD_LETTER", actor, at, evidence: { decision } });
-  if (after.retriedAs === undefined || !record.retryPolicy.retryOn.includes(after.retriedAs))
-    return bury(after.denied);
+  if (after.retriedAs === undefined || !record.retryPolicy.retryOn.includes(after.retriedAs)) return bury(after.denied);
   if (record.attemptCount >= attemptBudgetOf(record)) return bury("attempt_budget_exhausted");
   const ready = applyMove(record, { to: "READY", actor, at, evidence: { decision: "retry" } });
   if (after.nextAttemptAt === undefined) return ready;

@@ -9,11 +9,9 @@ export const isSecretText = (text: string, rules: WorkloadRules): boolean =>
   keyBlock.test(text) || rules.secretPrefixes.some((prefix) => text.startsWith(prefix));
 
 const refusal = (path: string): Refusal =>
-  refuse(
-    "WORKLOAD_SECRET_REJECTED",
-    `${path} holds what looks like a secret; pass a secret:// reference instead`,
-    { path },
-  );
+  refuse("WORKLOAD_SECRET_REJECTED", `${path} holds what looks like a secret; pass a secret:// reference instead`, {
+    path,
+  });
 
 /** Refuses a payload with a secret in it; names the path, never the value (contract 1.12). */
 export function findSecret(value: Json, root: string, rules: WorkloadRules): Refusal | undefined {
@@ -25,9 +23,5 @@ export function findSecret(value: Json, root: string, rules: WorkloadRules): Ref
 }
 
 /** Refuses an error text or a reason with a secret in it (contract 1.12). */
-export const findSecretText = (
-  text: string | undefined,
-  path: string,
-  rules: WorkloadRules,
-): Refusal | undefined =>
+export const findSecretText = (text: string | undefined, path: string, rules: WorkloadRules): Refusal | undefined =>
   text !== undefined && isSecretText(text, rules) ? refusal(path) : undefined;

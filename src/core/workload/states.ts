@@ -23,22 +23,8 @@ export const transitions: Readonly<Record<WorkloadState, readonly WorkloadState[
   AWAITING_APPROVAL: ["READY", "REJECTED", "CANCELLED", "TIMED_OUT"],
   READY: ["CLAIMED", "CANCELLED", "TIMED_OUT", "DEAD_LETTER"],
   CLAIMED: ["RUNNING", "CANCELLATION_REQUESTED", "FAILED", "RECOVERING", "TIMED_OUT"],
-  RUNNING: [
-    "CHECKPOINTED",
-    "SUCCEEDED",
-    "CANCELLATION_REQUESTED",
-    "FAILED",
-    "RECOVERING",
-    "TIMED_OUT",
-  ],
-  CHECKPOINTED: [
-    "CHECKPOINTED",
-    "SUCCEEDED",
-    "CANCELLATION_REQUESTED",
-    "FAILED",
-    "RECOVERING",
-    "TIMED_OUT",
-  ],
+  RUNNING: ["CHECKPOINTED", "SUCCEEDED", "CANCELLATION_REQUESTED", "FAILED", "RECOVERING", "TIMED_OUT"],
+  CHECKPOINTED: ["CHECKPOINTED", "SUCCEEDED", "CANCELLATION_REQUESTED", "FAILED", "RECOVERING", "TIMED_OUT"],
   RECOVERING: ["READY", "DEAD_LETTER"],
   CANCELLATION_REQUESTED: ["CANCELLED"],
   SUCCEEDED: [],
@@ -69,24 +55,13 @@ export const eventTypes = {
 export type WorkloadEventType = (typeof eventTypes)[WorkloadState];
 
 /** Whether the table lets a workload go from one state to another. */
-export const mayGo = (from: WorkloadState, to: WorkloadState): boolean =>
-  transitions[from].includes(to);
+export const mayGo = (from: WorkloadState, to: WorkloadState): boolean => transitions[from].includes(to);
 
 /** States in which a worker holds the workload and its lease counts. */
-export const heldStates: readonly WorkloadState[] = [
-  "CLAIMED",
-  "RUNNING",
-  "CHECKPOINTED",
-  "CANCELLATION_REQUESTED",
-];
+export const heldStates: readonly WorkloadState[] = ["CLAIMED", "RUNNING", "CHECKPOINTED", "CANCELLATION_REQUESTED"];
 
 /** States that a result reader need not wait any longer in. DEAD_LETTER can be re-armed, and is final until then. */
-export const settledStates: readonly WorkloadState[] = [
-  "SUCCEEDED",
-  "CANCELLED",
-  "REJECTED",
-  "DEAD_LETTER",
-];
+export const settledStates: readonly WorkloadState[] = ["SUCCEEDED", "CANCELLED", "REJECTED", "DEAD_LETTER"];
 
 /** States that nothing ever leaves. */
 export const terminalStates: readonly WorkloadState[] = ["SUCCEEDED", "CANCELLED", "REJECTED"];

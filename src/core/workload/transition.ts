@@ -17,8 +17,7 @@ export interface Move {
 
 const textsOf = (evidence: Move["evidence"]): WorkloadEvent["evidence"] => {
   const texts: Record<string, string> = {};
-  for (const [name, value] of Object.entries(evidence ?? {}))
-    if (value !== undefined) texts[name] = String(value);
+  for (const [name, value] of Object.entries(evidence ?? {})) if (value !== undefined) texts[name] = String(value);
   return texts;
 };
 
