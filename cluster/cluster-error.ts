@@ -30,11 +30,8 @@ export class ClusterError extends Error {
 }
 
 /** The text of whatever was thrown, for messages and logs only: nothing branches on it. */
-export const problemText = (thrown: unknown): string =>
-  thrown instanceof Error ? thrown.message : String(thrown);
+export const problemText = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
 /** The system's code of a failed call (`ENOENT`, `EADDRINUSE` …), when it has one. */
 export const systemCode = (thrown: unknown): string | undefined =>
-  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string"
-    ? thrown.code
-    : undefined;
+  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;

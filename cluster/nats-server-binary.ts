@@ -33,9 +33,7 @@ export function isNewEnough(version: string): boolean {
 }
 
 /** Asks a program for its version; answers what is wrong with it when it can't be used. */
-async function inspect(
-  file: string,
-): Promise<{ readonly version: string } | { readonly problem: string }> {
+async function inspect(file: string): Promise<{ readonly version: string } | { readonly problem: string }> {
   try {
     const { stdout } = await run(file, ["--version"], { timeout: 10_000 });
     const version = /v(\d+\.\d+\.\d+)/.exec(stdout)?.[1];
@@ -54,10 +52,7 @@ const exists = (file: string, mode = constants.X_OK): Promise<boolean> =>
     () => false,
   );
 
-async function firstUsable(
-  files: readonly string[],
-  attempts: Attempt[],
-): Promise<string | undefined> {
+async function firstUsable(files: readonly string[], attempts: Attempt[]): Promise<string | undefined> {
   for (const file of files) {
     if (!(await exists(file))) continue;
     const found = await inspect(file);
@@ -89,10 +84,7 @@ async function writableCache(folders: readonly string[]): Promise<string> {
       problems.push(problemText(thrown));
     }
   }
-  throw new ClusterError(
-    "NATS_SERVER_UNAVAILABLE",
-    `no folder to keep nats-server in: ${problems.join("; ")}`,
-  );
+  throw new ClusterError("NATS_SERVER_UNAVAILABLE", `no folder to keep nats-server in: ${problems.join("; ")}`);
 }
 
 /**
@@ -105,8 +97,7 @@ async function settle(program: string, cache: string, scratch: string): Promise<
   await copyFile(program, join(staged, "nats-server"));
   await chmod(join(staged, "nats-server"), 0o755);
   const found = await inspect(join(staged, "nats-server"));
-  if ("problem" in found)
-    throw new ClusterError("NATS_SERVER_REFUSED", `the fetched program ${found.problem}`);
+  if ("problem" in found) throw new ClusterError("NATS_SERVER_REFUSED", `the fetched program ${found.problem}`);
   const place = join(cache, `nats-server-${found.version}`);
   try {
     await rename(staged, place);
@@ -121,11 +112,7 @@ async function settle(program: string, cache: string, scratch: string): Promise<
   return join(place, "nats-server");
 }
 
-async function fetchInto(
-  cache: string,
-  log: Log,
-  attempts: Attempt[],
-): Promise<string | undefined> {
+async function fetchInto(cache: string, log: Log, attempts: Attempt[]): Promise<string | undefined> {
   const ways = [
     {
       where: "the official release",

@@ -73,10 +73,7 @@ async function debianUris(): Promise<string[]> {
   const codename = /^VERSION_CODENAME="?(\w+)"?$/m.exec(release)?.[1];
   const suites = new Set([codename, "stable", "testing", "unstable", "sid", SUITE]);
   const uris = (await configuredSources())
-    .filter(
-      ({ components, suites: own }) =>
-        components.includes("main") && own.some((suite) => suites.has(suite)),
-    )
+    .filter(({ components, suites: own }) => components.includes("main") && own.some((suite) => suites.has(suite)))
     .map(({ uri }) => uri);
   const looksOwn = (uri: string): boolean => /\/debian\/?$|debian\.list$/.test(uri);
   return [...new Set([...uris.filter(looksOwn), ...uris])].slice(0, URIS_TRIED_MAX);
@@ -119,11 +116,7 @@ async function fetchFrom(uri: string, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const settings = await writeSettings(folder, uri);
   const options = { cwd: folder, timeout: APT_TIMEOUT_MS, env: { ...process.env, LC_ALL: "C" } };
-  await run(
-    "apt-get",
-    ["-c", settings, "-q", "-o", "APT::Update::Error-Mode=any", "update"],
-    options,
-  );
+  await run("apt-get", ["-c", settings, "-q", "-o", "APT::Update::Error-Mode=any", "update"], options);
   await run("apt-get", ["-c", settings, "-q", "download", "nats-server"], options);
   const packages = (await readdir(folder)).filter((name) => name.endsWith(".deb"));
   const [file] = packages;

@@ -35,9 +35,7 @@ function platformName(): string {
 export async function fetchRelease(version: string, folder: string): Promise<string> {
   const name = `nats-server-v${version}-${platformName()}`;
   const base = `https://github.com/nats-io/nats-server/releases/download/v${version}`;
-  const checksums = new TextDecoder().decode(
-    await download(`${base}/SHA256SUMS`, CHECKSUMS_TIMEOUT_MS),
-  );
+  const checksums = new TextDecoder().decode(await download(`${base}/SHA256SUMS`, CHECKSUMS_TIMEOUT_MS));
   const expected = checksums
     .split("\n")
     .map((line) => line.trim().split(/\s+\*?/))
@@ -45,8 +43,7 @@ export async function fetchRelease(version: string, folder: string): Promise<str
   if (expected === undefined) throw refuse(`SHA256SUMS of ${version} does not list ${name}.tar.gz`);
   const archive = await download(`${base}/${name}.tar.gz`, ARCHIVE_TIMEOUT_MS);
   const found = createHash("sha256").update(archive).digest("hex");
-  if (found !== expected)
-    throw refuse(`${name}.tar.gz has SHA-256 ${found}, published is ${expected}`);
+  if (found !== expected) throw refuse(`${name}.tar.gz has SHA-256 ${found}, published is ${expected}`);
   const file = join(folder, "release.tar.gz");
   await writeFile(file, archive);
   await run("tar", ["-xzf", file, "-C", folder], { timeout: ARCHIVE_TIMEOUT_MS });
