@@ -1,0 +1,93 @@
+import { Packr } from "msgpackr";
+import type { GrantSnapshot, WorkloadRecord } from "../core/workload/record.ts";
+import { isWorkloadState } from "../core/workload/states.ts";
+import { FORMAT_VERSION } from "./version.ts";
+
+/**
+ * Stored values (contract 5.2): msgpack that any library reads, a map with its format version `v`. Unknown members of a
+ * record survive a read-modify-write. JSON that belongs to callers is kept as JSON text, so that no codec touches its
+ * numbers or its keys.
+ */
+const packr = new Packr({ useRecords: false, mapsAsObjects: true });
+
+/** Any value as msgpack. */
+export const packValue = (value: unknown): Uint8Array => packr.pack(value);
+
+/** Undoes {@link packValue}. Throws when the bytes are no msgpack. */
+export const unpackValue = (bytes: Uint8Array): unknown => packr.unpack(bytes) as unknown;
+
+/** A record as the store has it. */
+export interface StoredWorkload {
+  readonly record: WorkloadRecord;
+  /** `false`: written in a format, or in a state, that this node does not know; it must not write it (contract 5.2). */
+  readonly writable: boolean;
+}
+
+export const encodeWorkload = (record: WorkloadRecord): Uint8Array =>
+  packr.pack({ ...record, v: FORMAT_VERSION, authorization: JSON.stringify(record.authorization) });
+
+/** Decodes a workload record; `undefined` when the bytes hold none. */
+export function decodeWorkload(bytes: Uint8Array): StoredWorkload | undefined {
+  try {
+    const value = packr.unpack(bytes) as (WorkloadRecord & { v?: unknown; authorization: unknown }) | null;
+    if (typeof value !== "object" || value === null || typeof value.workloadId !== "string") return undefined;
+    const { v, authorization, ...rest } = value;
+    const grant = (typeof authorization === "string" ? JSON.parse(authorization) : authorization) as GrantSnapshot;
+    const record: WorkloadRecord = { ...rest, authorization: grant };
+    return { record, writable: v === FORMAT_VERSION && isWorkloadState(record.state) && record.contractVersion <= 2 };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A payload kept beside its record. */
+export const encodePayload = (json: string): Uint8Array => packr.pack({ v: FORMAT_VERSION, json });
+
+export function decodePayload(bytes: Uint8Array): string | undefined {
+  const value = packr.unpack(bytes) as { json?: unknown } | null;
+  return typeof value?.json === "string" ? value.json : undefined;
+}
+
+/** The reservation of a caller's result id. */
+export const encodeResultReservation = (workloadId: string): Uint8Array =>
+  packr.pack({ v: FORMAT_VERSION, workloadId });
+
+export function decodeResultReservation(bytes: Uint8Array): string | undefined {
+  const value = packr.unpack(bytes) as { workloadId?: unknown } | null;
+  return typeof value?.workloadId === "string" ? value.workloadId : undefined;
+}
+
+/** What one claimNext request took. */
+export const encodeClaimRequest = (
+  claims: readonly { readonly workloadId: string; readonly fencingToken: number }[],
+): Uint8Array => packr.pack({ v: FORMAT_VERSION, claims });
+
+export function decodeClaimRequest(
+  bytes: Uint8Array,
+): readonly { readonly workloadId: string; readonly fencingToken: number }[] {
+  const value = packr.unpack(bytes) as { claims?: readonly { workloadId: string; fencingToken: number }[] } | null;
+  return value?.claims ?? [];
+}
+
+/** An authority node's sign of life (contract 5.4). */
+export interface NodeHeartbeat {
+  readonly nodeId: string;
+  /** The node's own clock when it wrote, epoch ms: for the skew check alone. */
+  readonly wallMs: number;
+  /** Queues that workers wait on at this node, hashed: who else to leave their work to. */
+  readonly waiting: readonly number[];
+  readonly beat: number;
+}
+
+export const encodeNodeHeartbeat = (heartbeat: NodeHeartbeat): Uint8Array =>
+  packr.pack({ v: FORMAT_VERSION, ...heartbeat });
+
+export function decodeNodeHeartbeat(bytes: Uint8Array): NodeHeartbeat | undefined {
+  try {
+    const value = packr.unpack(bytes) as Partial<NodeHeartbeat> | null;
+    if (typeof value?.nodeId !== "string") return undefined;
+    return { nodeId: value.nodeId, wallMs: value.wallMs ?? 0, waiting: value.waiting ?? [], beat: value.beat ?? 0 };
+  } catch {
+    return undefined;
+  }
+}
