@@ -4,9 +4,10 @@ import { once } from "node:events";
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ClusterError, problemText } from "./cluster-error.ts";
+import { poll } from "./poll.ts";
 import { guardProcess, releaseProcess } from "./process-guard.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
-import { identify, signalProcess } from "./process-identity.ts";
+import { identify, isStopped, signalProcess } from "./process-identity.ts";
 import { dropRecord, takeRecord, writeChild } from "./process-record.ts";
 
 /** How a process ended: its exit code, or the signal that ended it. */
@@ -27,6 +28,7 @@ export interface ProgramStart {
 
 /** A log larger than this is put aside at the next start. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
+const PAUSE_TIMEOUT_MS = 1_000;
 const LOG_TAIL_CHARACTERS = 2_000;
 
 function openLog(file: string): number {
@@ -87,29 +89,35 @@ export class GuardedProcess {
     const record = this.#recordPath(start);
     const reaped = await takeRecord(record);
     try {
-      const output = openLog(this.#logPath(start));
-      const child = spawn(start.program, [...start.arguments], {
-        stdio: ["ignore", output, output],
-        detached: true,
-        env: { ...process.env, ...start.env },
+      const started = await this.#spawn(start, reaped);
+      await writeChild(record, started.#identity).catch(async (thrown: unknown) => {
+        await started.kill();
+        throw thrown;
       });
-      const identity = child.pid === undefined ? undefined : identify(child.pid);
-      // In the same turn as the birth, so that there is no moment at which the owner could die and leave it behind.
-      if (identity !== undefined) guardProcess(identity);
-      closeSync(output);
-      if (child.pid === undefined) await once(child, "spawn");
-      if (identity === undefined) throw new ClusterError("PROCESS_EXITED", `${start.name} ended at once`);
-      const started = new GuardedProcess(start, child, { identity, reaped });
-      await writeChild(record, identity);
-      if (started.#exit !== undefined) await dropRecord(record);
+      if (!started.running) await dropRecord(record);
       return started;
     } catch (thrown) {
       await dropRecord(record);
       if (thrown instanceof ClusterError) throw thrown;
-      throw new ClusterError("PROCESS_EXITED", `${start.program} could not be started: ${problemText(thrown)}`, {
-        cause: thrown,
-      });
+      const message = `${start.program} could not be started: ${problemText(thrown)}`;
+      throw new ClusterError("PROCESS_EXITED", message, { cause: thrown });
     }
+  }
+
+  static async #spawn(start: ProgramStart, reaped: number | undefined): Promise<GuardedProcess> {
+    const output = openLog(this.#logPath(start));
+    const child = spawn(start.program, [...start.arguments], {
+      stdio: ["ignore", output, output],
+      detached: true,
+      env: { ...process.env, ...start.env },
+    });
+    const identity = child.pid === undefined ? undefined : identify(child.pid);
+    // In the same turn as the birth, so that there is no moment at which the owner could die and leave it behind.
+    if (identity !== undefined) guardProcess(identity);
+    closeSync(output);
+    if (child.pid === undefined) await once(child, "spawn");
+    if (identity === undefined) throw new ClusterError("PROCESS_EXITED", `${start.name} ended at once`);
+    return new GuardedProcess(start, child, { identity, reaped });
   }
 
   get running(): boolean {
@@ -144,9 +152,17 @@ export class GuardedProcess {
     }
   }
 
-  /** Stops it in its tracks (SIGSTOP): it keeps its memory, files and connections but does nothing. */
-  pause(): void {
-    if (signalProcess(this.#identity, "SIGSTOP")) this.#paused = true;
+  /**
+   * Stops it in its tracks (SIGSTOP): it keeps its memory, files and connections but does nothing. Answers when every
+   * thread of it stands still, which is a moment after the signal.
+   */
+  async pause(): Promise<void> {
+    if (!signalProcess(this.#identity, "SIGSTOP")) return;
+    this.#paused = true;
+    await poll(() => (isStopped(this.#identity) || !this.running ? true : undefined), {
+      timeoutMs: PAUSE_TIMEOUT_MS,
+      intervalMs: 1,
+    });
   }
 
   /** Lets a paused process go on. */

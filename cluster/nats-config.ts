@@ -21,9 +21,10 @@ export interface StorageLimits {
 const HOST = "127.0.0.1";
 
 /**
- * The configuration file. Why it says what the server's defaults don't: two-second batches of many nodes need more open
- * batches than 50; a dead client must be noticed in seconds; one connection a peer (`pool_size: -1`) heals as a whole
- * after a partition, with far fewer false refusals from a leader of yesterday.
+ * The configuration file. Where it departs from the server's defaults: many nodes that commit at once need more open
+ * batches than 50, and an abandoned one must not hold its place for long; a dead client is noticed in seconds; one
+ * connection a peer (`pool_size: -1`) heals as a whole after a partition, with far fewer false refusals from a former
+ * leader.
  */
 export function renderNatsConfig(settings: NatsServerSettings): string {
   const { cluster, storage } = settings;

@@ -163,9 +163,9 @@ export class NatsServer {
     await this.#process?.stop(graceMs);
   }
 
-  /** SIGSTOP: the server keeps its connections and does nothing. */
-  pause(): void {
-    this.#process?.pause();
+  /** SIGSTOP: the server keeps its connections and does nothing. Answers when it stands still. */
+  async pause(): Promise<void> {
+    await this.#process?.pause();
   }
 
   /** SIGCONT. */

@@ -24,31 +24,48 @@ function bootId(): string {
   return boot;
 }
 
-/** When a process began, or `undefined` when there is none that could still run code (gone, or a zombie). */
-function startOf(pid: number): string | undefined {
+interface ProcessStatus {
+  /** The kernel's letter: `T` is stopped by a signal, `Z` a zombie. */
+  readonly state: string;
+  readonly startedAt: string;
+}
+
+/** `undefined` when there is no process that could still run code: it is gone, or a zombie. */
+function statusOf(pid: number): ProcessStatus | undefined {
   try {
-    if (process.platform === "linux") {
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      // The name in brackets may hold anything; the state is the first field behind it and the start the twentieth.
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
-    }
-    const line = execFileSync("ps", ["-o", "state=,lstart=", "-p", `${pid}`], { encoding: "utf8" }).trim();
-    return line === "" || line.startsWith("Z") ? undefined : line.replace(/^\S+\s+/, "");
+    const [state, startedAt] = process.platform === "linux" ? readStatus(pid) : askStatus(pid);
+    if (state === undefined || startedAt === undefined || /^[ZX]/.test(state)) return undefined;
+    return { state, startedAt };
   } catch {
     return undefined;
   }
 }
 
+function readStatus(pid: number): [string | undefined, string | undefined] {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name in brackets may hold anything; the state is the first field behind it and the start the twentieth.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return [fields[0], fields[19]];
+}
+
+function askStatus(pid: number): [string | undefined, string | undefined] {
+  const line = execFileSync("ps", ["-o", "state=,lstart=", "-p", `${pid}`], { encoding: "utf8" }).trim();
+  return [/^\S+/.exec(line)?.[0], line.replace(/^\S+\s+/, "")];
+}
+
 /** The identity of a running process; `undefined` when it is gone. */
 export function identify(pid: number): ProcessIdentity | undefined {
-  const startedAt = startOf(pid);
-  return startedAt === undefined ? undefined : { pid, startedAt, boot: bootId() };
+  const status = statusOf(pid);
+  return status === undefined ? undefined : { pid, startedAt: status.startedAt, boot: bootId() };
 }
 
 /** `true` while this very process runs (a paused one counts); `false` for a zombie and for a later bearer of its id. */
 export const isAlive = ({ pid, startedAt, boot: ownBoot }: ProcessIdentity): boolean =>
-  ownBoot === bootId() && startOf(pid) === startedAt;
+  ownBoot === bootId() && statusOf(pid)?.startedAt === startedAt;
+
+/** `true` when the very process stands still after SIGSTOP. */
+export const isStopped = (identity: ProcessIdentity): boolean =>
+  isAlive(identity) && statusOf(identity.pid)?.state.startsWith("T") === true;
 
 /** Sends a signal if the very process still runs; answers whether it did. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
