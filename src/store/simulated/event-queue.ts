@@ -191,7 +191,8 @@ export class EventQueue implements Clock {
   }
 }
 
-const before = (left: Event, right: Event): boolean => left.at < right.at || (left.at === right.at && left.sequence < right.sequence);
+const before = (left: Event, right: Event): boolean =>
+  left.at < right.at || (left.at === right.at && left.sequence < right.sequence);
 
 /** Resolves when all promise callbacks that can run have run. */
 const atRest = async (): Promise<void> => {

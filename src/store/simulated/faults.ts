@@ -69,4 +69,5 @@ export const roughFaults: Faults = {
 
 export const chance = (random: Random, probability: number): boolean => probability > 0 && random() < probability;
 
-export const drawMs = (random: Random, [from, to]: Range): number => (to <= from ? from : from + Math.floor(random() * (to - from + 1)));
+export const drawMs = (random: Random, [from, to]: Range): number =>
+  to <= from ? from : from + Math.floor(random() * (to - from + 1));
