@@ -5,8 +5,8 @@ import { connect, createServer } from "node:net";
 /**
  * What the proxy does with bytes:
  * - `pass`: hands them on.
- * - `drop-to-client`, `drop-to-server`, `drop-both`: swallows those of that direction; the connections stay up. Once
- *   bytes were swallowed a stream is torn, so {@link FaultProxy.cut} it before passing again.
+ * - `drop-to-client`, `drop-to-server`, `drop-both`: swallows those of that direction, and the connection's end with
+ *   them; the connections stay up. Once bytes were swallowed a stream is torn, so {@link FaultProxy.cut} it before passing again.
  * - `hold`: reads nothing, so that buffers fill up as before a paused process; later modes get what was held.
  * - `refuse`: new connections are reset; those that exist go on as with `pass`.
  */
@@ -32,7 +32,7 @@ export class FaultProxy {
 
   /** Listens on a free port, or on `port`, and connects each client to `target` on 127.0.0.1. */
   static async start(options: { readonly target: number; readonly port?: number }): Promise<FaultProxy> {
-    const listener = createServer({ noDelay: true });
+    const listener = createServer({ noDelay: true, allowHalfOpen: true });
     listener.listen(options.port ?? 0, "127.0.0.1");
     await once(listener, "listening");
     const proxy = new FaultProxy(listener, (listener.address() as AddressInfo).port);
@@ -80,33 +80,36 @@ export class FaultProxy {
       client.resetAndDestroy();
       return;
     }
-    const server = connect({ port: target, host: "127.0.0.1", noDelay: true });
+    const server = connect({ port: target, host: "127.0.0.1", noDelay: true, allowHalfOpen: true });
     const pair = { client, server };
     this.#pairs.add(pair);
-    const end = (): void => {
-      client.destroy();
-      server.destroy();
-      this.#pairs.delete(pair);
-    };
-    for (const socket of [client, server]) {
-      socket.on("error", end);
-      socket.on("close", end);
-      if (this.#mode === "hold") socket.pause();
-    }
     this.#carry(client, server, "drop-to-server");
     this.#carry(server, client, "drop-to-client");
+    for (const socket of [client, server])
+      socket.on("close", () => {
+        if (client.destroyed && server.destroyed) this.#pairs.delete(pair);
+      });
   }
 
-  #carry(from: Socket, to: Socket, dropping: ProxyMode): void {
+  /** One direction. While it is dropped, the end of the connection is not told either: the line is simply silent. */
+  #carry(from: Socket, to: Socket, droppedBy: ProxyMode): void {
+    const dropped = (): boolean => this.#mode === droppedBy || this.#mode === "drop-both";
     from.on("data", (bytes) => {
-      if (this.#mode === dropping || this.#mode === "drop-both") return;
-      if (to.write(bytes)) return;
+      if (dropped() || to.write(bytes)) return;
       from.pause();
       to.once("drain", () => {
         if (this.#mode !== "hold") from.resume();
       });
     });
-    from.on("end", () => to.end());
+    from.on("end", () => {
+      if (!dropped()) to.end();
+    });
+    from.on("error", () => {
+      if (!dropped()) to.resetAndDestroy();
+    });
+    from.on("close", () => {
+      if (!dropped()) to.destroySoon();
+    });
     if (this.#mode === "hold") from.pause();
   }
 }
