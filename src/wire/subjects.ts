@@ -1,0 +1,41 @@
+import { decodeToken, encodeToken } from "../base/token.ts";
+import { PROTOCOL_VERSION } from "./version.ts";
+
+/** What a worker may ask over NATS (contract 6.3); the calls about worker records come with those. */
+export const workVerbs = [
+  "work.next",
+  "work.claim",
+  "work.start",
+  "work.heartbeat",
+  "work.context",
+  "work.checkpoint",
+  "work.complete",
+  "work.fail",
+  "work.confirm-cancel",
+  "claim.validate",
+] as const;
+export type WorkVerb = (typeof workVerbs)[number];
+
+/** The queue group that every node joins, so that any of them answers. */
+export const WORK_QUEUE = "mandate";
+
+const prefix = `mandate.v${PROTOCOL_VERSION}`;
+
+/** The subject of a call (contract 6.3). Neither identifier may be empty. */
+export const workSubject = (
+  scope: { readonly tenantId: string; readonly applicationId: string },
+  verb: WorkVerb,
+): string => `${prefix}.${encodeToken(scope.tenantId)}.${encodeToken(scope.applicationId)}.${verb}`;
+
+/** What a node subscribes to for one verb, whatever the tenant and the application. */
+export const workPattern = (verb: WorkVerb): string => `${prefix}.*.*.${verb}`;
+
+/** Undoes {@link workSubject}: whose call it is; `undefined` when a token is not one that it makes. */
+export function parseWorkSubject(
+  subject: string,
+): { readonly tenantId: string; readonly applicationId: string } | undefined {
+  const [, , tenant, application] = subject.split(".");
+  const tenantId = decodeToken(tenant ?? "");
+  const applicationId = decodeToken(application ?? "");
+  return tenantId === undefined || applicationId === undefined ? undefined : { tenantId, applicationId };
+}
