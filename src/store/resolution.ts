@@ -14,6 +14,9 @@ import type { Base, Commit, CommitOutcome, Entry, Put } from "./store.ts";
  * What could be read wrongly from an old snapshot (an absent key, a guard of absence on a key that can vanish) counts only
  * from a fresh one. "Nothing has changed" never counts as an answer: the commit is repeated.
  *
+ * `unreached` speaks of the attempts of this call alone: it can't know what an older call with the same id did. `committed`
+ * and `refused` do speak of older calls too, as far back as the ring reaches.
+ *
  * It is taken for granted that a key is written always with a time to live or never, that a request does not land later
  * than the shortest time to live after it was sent, and that the puts of one commit get consecutive revisions.
  */
