@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { access, chmod, copyFile, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
+import { access, chmod, copyFile, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -18,6 +18,9 @@ const run = promisify(execFile);
  * releases shortly before it.
  */
 export const NATS_SERVER_VERSION = "2.15.1";
+
+const SCRATCH_PREFIX = ".fetch-";
+const SCRATCH_AGE_MAX_MS = 3_600_000;
 
 type Attempt = { readonly where: string; readonly problem: string };
 
@@ -112,6 +115,15 @@ async function settle(program: string, cache: string, scratch: string): Promise<
   return join(place, "nats-server");
 }
 
+/** Removes what fetches left that were interrupted long ago; a fetch of another process that is under way stays. */
+async function sweep(cache: string): Promise<void> {
+  for (const name of await readdir(cache)) {
+    if (!name.startsWith(SCRATCH_PREFIX)) continue;
+    const age = Date.now() - ((await stat(join(cache, name)).catch(() => undefined))?.mtimeMs ?? Date.now());
+    if (age > SCRATCH_AGE_MAX_MS) await rm(join(cache, name), { recursive: true, force: true });
+  }
+}
+
 async function fetchInto(cache: string, log: Log, attempts: Attempt[]): Promise<string | undefined> {
   const ways = [
     {
@@ -120,8 +132,9 @@ async function fetchInto(cache: string, log: Log, attempts: Attempt[]): Promise<
     },
     { where: "Debian's package", way: fetchDebianPackage },
   ];
+  await sweep(cache);
   for (const { where, way } of ways) {
-    const scratch = await mkdtemp(join(cache, ".fetch-"));
+    const scratch = await mkdtemp(join(cache, SCRATCH_PREFIX));
     try {
       log.info({ version: NATS_SERVER_VERSION }, `fetching nats-server from ${where}`);
       return await settle(await way(scratch), cache, scratch);
