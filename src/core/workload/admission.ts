@@ -67,8 +67,9 @@ function definedOnly<Shape extends object>(shape: Shape): { [Field in keyof Shap
 }
 
 const normalRetryPolicy = (policy: AdmitRequest["retryPolicy"]): RetryPolicy => {
-  const merged = { ...defaultRetryPolicy, ...definedOnly(policy ?? {}) };
-  return { ...merged, retryOn: sortedSet(merged.retryOn) };
+  // A jitter of 0 is the default, and the default is kept as an absent one, so that the two compare equal.
+  const { jitter = 0, ...merged } = { ...defaultRetryPolicy, ...definedOnly(policy ?? {}) };
+  return { ...merged, retryOn: sortedSet(merged.retryOn), ...(jitter === 0 ? {} : { jitter }) };
 };
 
 const normalDependencies = (dependencies: AdmitRequest["dependencies"]): readonly Dependency[] => {
@@ -140,23 +141,29 @@ function findUnbound(request: AdmitRequest): Refusal | undefined {
     : refuse("WORKLOAD_UNAUTHORIZED", "the grant does not bind the requester, the tenant and the application");
 }
 
-/** The fields that a replay compares, in the order in which it names them (contract 1.7). */
+const policyAsJson = (policy: ApprovalPolicy): Json => {
+  const normal = normalApproval(policy);
+  const { approverKinds, approvers, requiredApprovals = 1 } = "code" in normal ? policy : normal;
+  return { approverKinds, approvers: approvers.map(({ kind, id }) => ({ kind, id })), requiredApprovals };
+};
+
+/**
+ * The fields that a replay compares, in the order in which it names them (contract 1.7). Brought into the form in which
+ * they are admitted, since an imported record may have its sets in another order or its defaults left out.
+ */
 const executionFields = (record: WorkloadRecord): readonly (readonly [string, Json | undefined])[] => [
   ["definitionId", record.definitionId],
   ["definitionRevision", record.definitionRevision],
   ["environment", record.environment],
   ["input", record.inputHash],
-  ["capabilities", record.capabilities],
-  ["connectionScopes", record.connectionScopes],
+  ["capabilities", sortedSet(record.capabilities)],
+  ["connectionScopes", sortedSet(record.connectionScopes)],
   ["priority", record.priority],
-  ["retryPolicy", { ...record.retryPolicy }],
+  ["retryPolicy", { ...normalRetryPolicy(record.retryPolicy) }],
   ["timeouts", { ...record.timeouts }],
-  ["dependencies", record.dependencies.map((dependency) => ({ ...dependency }))],
+  ["dependencies", normalDependencies(record.dependencies).map((dependency) => ({ ...dependency }))],
   ["notBefore", record.notBefore],
-  [
-    "approval",
-    record.approval === undefined ? undefined : (JSON.parse(JSON.stringify(record.approval.policy)) as Json),
-  ],
+  ["approval", record.approval === undefined ? undefined : policyAsJson(record.approval.policy)],
 ];
 
 const sameJson = (left: Json | undefined, right: Json | undefined): boolean =>

@@ -6,7 +6,7 @@ import { attemptIdOf, claimIdOf, leaseIdOf } from "./identity.ts";
 import type { Claim, Dependency, WorkloadRecord } from "./record.ts";
 import { attemptBudgetOf } from "./retry-policy.ts";
 import { terminalStates, type WorkloadState } from "./states.ts";
-import { applyMove, denyMove, withLastAttempt } from "./transition.ts";
+import { applyMove, denyMove, laterBy, withLastAttempt } from "./transition.ts";
 
 export interface ClaimCommand {
   readonly workerId: string;
@@ -110,7 +110,7 @@ function applyClaim(
     fencingToken,
     capabilities: record.capabilities,
     claimedAt: at,
-    expiresAt: at + leaseMs,
+    expiresAt: laterBy(at, leaseMs),
     lastHeartbeat: at,
   };
   const claimed: WorkloadRecord = {

@@ -3,7 +3,7 @@ import { changeOf, type Change, type Decision } from "./decision.ts";
 import type { WorkloadRecord } from "./record.ts";
 import { decideAfterFailure } from "./retry-policy.ts";
 import type { WorkloadState } from "./states.ts";
-import { applyMove, endAttempt, instantOf } from "./transition.ts";
+import { applyMove, endAttempt, instantOf, laterBy } from "./transition.ts";
 
 /** Deadlines (contract 1.6). Instants come from committed timestamps alone, so that every node decides the same. */
 export const deadlineNames = ["approval", "overall", "queue", "claim", "execution", "heartbeat"] as const;
@@ -32,7 +32,7 @@ export function deadlinesOf(record: WorkloadRecord): readonly Deadline[] {
   const { state, currentClaim } = record;
   const found: Deadline[] = [];
   const add = (deadline: DeadlineName, from: number, lengthMs: number | undefined): void => {
-    if (lengthMs !== undefined) found.push({ deadline, deadlineAt: from + lengthMs });
+    if (lengthMs !== undefined) found.push({ deadline, deadlineAt: laterBy(from, lengthMs) });
   };
   if (state === "AWAITING_APPROVAL") add("approval", lastArrival(record, "AWAITING_APPROVAL"), approvalMs);
   if (overallStates.includes(state)) add("overall", record.createdAt, overallMs);
@@ -90,7 +90,7 @@ export function applyTimeout(
       at: how.at,
       retriedAs: how.retryable ? "timeout" : undefined,
       denied: how.retryable ? "timeout_not_retryable" : "deadline_not_retryable",
-      nextAttemptAt: () => how.at + record.retryPolicy.initialDelayMs,
+      nextAttemptAt: () => laterBy(how.at, record.retryPolicy.initialDelayMs),
     },
   );
 }

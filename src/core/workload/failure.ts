@@ -6,8 +6,8 @@ import type { WorkloadRecord } from "./record.ts";
 import { backoffMs, decideAfterFailure } from "./retry-policy.ts";
 import type { WorkloadRules } from "./rules.ts";
 import { findSecretText } from "./secrets.ts";
-import type { WorkloadState } from "./states.ts";
-import { applyMove, denyMove, endAttempt, instantOf } from "./transition.ts";
+import { mayGo, type WorkloadState } from "./states.ts";
+import { applyMove, denyMove, endAttempt, instantOf, laterBy } from "./transition.ts";
 
 export interface FailCommand {
   readonly fence: Fence;
@@ -62,7 +62,7 @@ function applyFail(
       at,
       retriedAs: unknown ? "worker_failure" : command.kind,
       denied: unknown ? "effect_unknown_not_retryable" : "failure_kind_not_retryable",
-      nextAttemptAt: (retry) => at + backoffMs(failed, retry),
+      nextAttemptAt: (retry) => laterBy(at, backoffMs(failed, retry)),
     },
   );
 }
@@ -82,16 +82,17 @@ export function decideFail(
   context: Instant & { readonly rules: WorkloadRules },
 ): Decision<StateAnswer> {
   const error = keptError(command.error, context.rules);
+  const secret = findSecretText(command.error, "error", context.rules);
   // A report that was already taken commits nothing, so it is answered before a deadline could turn it into an expiry.
-  if (isRepeatedReport(record, command, error)) return { ok: true, answer: { state: record.state } };
+  if (secret === undefined && isRepeatedReport(record, command, error))
+    return { ok: true, answer: { state: record.state } };
   return enforceDeadlines(record, context.now, (at) => {
-    const secret = findSecretText(command.error, "error", context.rules);
     if (secret !== undefined) return refused(secret);
     const bad = findBadEffect(command.effect);
     if (bad !== undefined) return refused(bad);
     const stale = checkFence(record, command.fence, { ...context, now: at });
     if (stale !== undefined) return refused(stale);
-    if (record.state === "CANCELLATION_REQUESTED") return refused(denyMove(record, "failed"));
+    if (!mayGo(record.state, "FAILED")) return refused(denyMove(record, "failed"));
     const next = applyFail(record, command, { at, error });
     return { ok: true, answer: { state: next.state }, change: changeOf("fail", next) };
   });

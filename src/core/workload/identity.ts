@@ -34,6 +34,6 @@ export const checkpointIdOf = (workloadId: string, sequence: number): string => 
 /** The result id of a completion that names none: unique by construction, so it needs no reservation (contract 1.8). */
 export const defaultResultIdOf = (attemptId: string): string => `result_${attemptId}`;
 
-/** Whether a result id has the form of {@link defaultResultIdOf}: a caller may not choose another attempt's. */
-export const looksLikeDefaultResultId = (resultId: string): boolean =>
-  /^result_attempt_workload_[0-9a-f]{24}_\d+$/.test(resultId);
+/** The workload that a result id in the form of {@link defaultResultIdOf} belongs to by construction; no other may take it. */
+export const workloadOfDefaultResultId = (resultId: string): string | undefined =>
+  /^result_attempt_(workload_[0-9a-f]{24})_\d+$/.exec(resultId)?.[1];

@@ -4,6 +4,7 @@ import { enforceDeadlines, nextDeadline, type Deadline } from "./deadlines.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
 import { checkFence, type Fence, type Instant } from "./fence.ts";
 import type { Checkpoint, Claim, Payload, WorkloadRecord } from "./record.ts";
+import { laterBy } from "./transition.ts";
 
 export interface HeartbeatAnswer {
   readonly claim: Claim;
@@ -32,7 +33,7 @@ export const decideHeartbeat = (
     if (stale !== undefined) return refused(stale);
     const current = record.currentClaim;
     if (current === undefined) return refused(refuse("WORKLOAD_CLAIM_INVALID", "the workload has no current claim"));
-    const claim: Claim = { ...current, lastHeartbeat: at, expiresAt: at + command.extendMs };
+    const claim: Claim = { ...current, lastHeartbeat: at, expiresAt: laterBy(at, command.extendMs) };
     const next: WorkloadRecord = {
       ...record,
       currentClaim: claim,

@@ -1,9 +1,10 @@
+import { utf8Length } from "../../base/bytes.ts";
 import type { Json } from "../../base/json.ts";
-import { refuse, type Refusal } from "../errors.ts";
+import { refuse } from "../errors.ts";
 import { enforceDeadlines } from "./deadlines.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
 import { checkFence, fenceNamesAttempt, type Fence, type Instant } from "./fence.ts";
-import { checkpointIdOf, defaultResultIdOf, looksLikeDefaultResultId } from "./identity.ts";
+import { checkpointIdOf, defaultResultIdOf, workloadOfDefaultResultId } from "./identity.ts";
 import { checkpointSlot, hashJson, outputSlot, placePayload } from "./payload.ts";
 import type { Attempt, Checkpoint, Payload, Result, WorkloadRecord } from "./record.ts";
 import type { WorkloadRules } from "./rules.ts";
@@ -13,7 +14,7 @@ import { applyMove, denyMove, endAttempt, withLastAttempt } from "./transition.t
 const isRunning = (record: WorkloadRecord): boolean => record.state === "RUNNING" || record.state === "CHECKPOINTED";
 
 const inlineCheckpointBytes = (record: WorkloadRecord): number =>
-  record.checkpoints.reduce((bytes, { state }) => ("json" in state ? bytes + state.json.length : bytes), 0);
+  record.checkpoints.reduce((bytes, { state }) => ("json" in state ? bytes + utf8Length(state.json) : bytes), 0);
 
 function placeCheckpoint(record: WorkloadRecord, state: Json, rules: WorkloadRules): ReturnType<typeof placePayload> {
   const roomLeft = Math.max(rules.inlineCheckpointBytesMax - inlineCheckpointBytes(record), 0);
@@ -106,10 +107,11 @@ function decideRepeatedResult(
   command: CompleteCommand,
   seen: { readonly resultId: string; readonly reservedFor: string | undefined },
 ): Decision<Result<Payload>> | undefined {
-  const { reservedFor, resultId } = seen;
-  if (reservedFor !== undefined && reservedFor !== record.workloadId)
+  const { resultId } = seen;
+  const owner = seen.reservedFor ?? workloadOfDefaultResultId(resultId);
+  if (owner !== undefined && owner !== record.workloadId)
     return refused(
-      refuse("WORKLOAD_RESULT_DUPLICATE", "the result id is recorded for another workload", {
+      refuse("WORKLOAD_RESULT_DUPLICATE", "the result id belongs to another workload", {
         resultId,
       }),
     );
@@ -146,14 +148,6 @@ function applyComplete(record: WorkloadRecord, attempt: Attempt, result: Result<
   );
 }
 
-const findTakenId = (resultId: string | undefined, ownId: string | undefined): Refusal | undefined =>
-  resultId !== undefined && resultId !== ownId && looksLikeDefaultResultId(resultId)
-    ? refuse("WORKLOAD_INVALID", "resultId has the form of an id that the authority gives", {
-        paths: ["resultId"],
-        issues: [{ path: "resultId", message: "has the form of an id that the authority gives" }],
-      })
-    : undefined;
-
 /** Stores the result and ends the work (contract 1.8). `reservedFor`: the workload that the result id is reserved for, as committed. */
 export const decideComplete = (
   record: WorkloadRecord,
@@ -167,8 +161,6 @@ export const decideComplete = (
     if (secret !== undefined) return refused(secret);
     const named = record.attempts.find((candidate) => fenceNamesAttempt(fence, candidate));
     const ownId = named === undefined ? undefined : defaultResultIdOf(named.attemptId);
-    const taken = findTakenId(command.resultId, ownId);
-    if (taken !== undefined) return refused(taken);
     const resultId = command.resultId ?? ownId;
     if (resultId !== undefined) {
       const repeated = decideRepeatedResult(record, command, {

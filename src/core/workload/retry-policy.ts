@@ -56,6 +56,6 @@ export function decideAfterFailure(record: WorkloadRecord, after: AfterFailure):
   return {
     ...ready,
     retryCount,
-    nextAttemptAt: Math.min(after.nextAttemptAt(retryCount), Number.MAX_SAFE_INTEGER),
+    nextAttemptAt: after.nextAttemptAt(retryCount),
   };
 }

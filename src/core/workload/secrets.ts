@@ -13,12 +13,20 @@ const refusal = (path: string): Refusal =>
     path,
   });
 
-/** Refuses a payload with a secret in it; names the path, never the value (contract 1.12). */
+/**
+ * Refuses a payload with a secret in it; names the path, never the value (contract 1.12). What is no exact JSON can't be
+ * looked through to its end, and is refused as well.
+ */
 export function findSecret(value: Json, root: string, rules: WorkloadRules): Refusal | undefined {
-  const { stoppedAt } = walkJson(value, root, {
+  const { problem, stoppedAt } = walkJson(value, root, {
     key: (key) => rules.secretKeys.includes(key.toLowerCase()),
     text: (text) => isSecretText(text, rules),
   });
+  if (problem !== undefined)
+    return refuse("WORKLOAD_INVALID", `${problem.path} ${problem.rule}`, {
+      paths: [problem.path],
+      issues: [{ path: problem.path, message: problem.rule }],
+    });
   return stoppedAt === undefined ? undefined : refusal(stoppedAt);
 }
 

@@ -7,6 +7,9 @@ import { eventTypes, mayGo, type WorkloadState } from "./states.ts";
 export const instantOf = (record: WorkloadRecord, now: number): number =>
   Math.max(now, record.history.at(-1)?.at ?? now);
 
+/** An instant some ms after another; saturates at the last one that a whole number can name. */
+export const laterBy = (at: number, lengthMs: number): number => Math.min(at + lengthMs, Number.MAX_SAFE_INTEGER);
+
 export interface Move {
   readonly to: WorkloadState;
   readonly actor: string;
