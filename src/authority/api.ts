@@ -34,7 +34,9 @@ export interface Answers {
 export type CallName = keyof Answers;
 
 /** One answer of a batch: each item stands for itself (contract 1.7, 1.8). */
-export type ItemAnswer<Answer> = ({ readonly ok: true } & Answer) | { readonly ok: false; readonly error: MandateError };
+export type ItemAnswer<Answer> =
+  | ({ readonly ok: true } & Answer)
+  | { readonly ok: false; readonly error: MandateError };
 
 /** A page of a list, with the cursor of the next one while there is more (contract 1.13). */
 export interface Page {

@@ -1,0 +1,285 @@
+import { MandateError, refuse } from "../core/errors.ts";
+import type { Workload } from "../core/workload/record.ts";
+import { settledStates } from "../core/workload/states.ts";
+import type { PageFilter } from "../store/projection/page.ts";
+import { queueOf } from "../store/projection/ready-queues.ts";
+import type { Answered, Answers, CallContext, CallName, ChangeEvent, Page, Position, Readiness } from "./api.ts";
+import { Background } from "./background.ts";
+import { Calls } from "./calls.ts";
+import { changeEventOf, changesSince } from "./changes.ts";
+import { boundaryError } from "./failures.ts";
+import { assembleParts, type AuthorityOptions, type Parts } from "./parts.ts";
+import { NODE_SILENT_MS } from "./pulse.ts";
+import { ownerOf } from "./spread.ts";
+
+/** A due workload of another node's share is taken when it is this late, ms. */
+const SHARE_LATE_MS = 3000;
+/** Timers for early work are derived anew at least this often, ms (contract 5.5). */
+const WAKE_MAX_MS = 10_000;
+
+/** Calls that only read what one workload holds: served as long as the store answers. */
+const readingCalls: readonly CallName[] = ["get", "executionContext"];
+
+type Call<Name extends CallName> = (request: unknown) => Promise<Answers[Name]>;
+
+/**
+ * One authority node: reads, decides, commits (contract 6.1). Many of them write one store; none leads. Every answer is
+ * built on a committed version, and every refusal on one at least as new as the request. Arguments are checked here, so
+ * they may come from anywhere. Each call rejects with a MandateError when it is refused.
+ */
+export class Authority {
+  readonly nodeId: string;
+  readonly shards: number;
+  readonly #options: AuthorityOptions;
+  readonly #parts: Parts;
+  readonly #calls: Calls;
+  readonly #background: Background;
+  readonly #unlisten: () => void;
+  #wakeTimer: ReturnType<typeof setTimeout> | undefined;
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #stopped = false;
+
+  constructor(options: AuthorityOptions) {
+    this.#options = options;
+    this.nodeId = options.nodeId;
+    this.shards = options.store.shards.length;
+    this.#parts = assembleParts(options, {
+      onReady: (queue) => this.#parts.claimNext.dispatch(queue),
+      onLater: (at) => this.#wakeBy(at),
+    });
+    this.#calls = new Calls(this.#parts);
+    this.#background = new Background(options.log);
+    this.#unlisten = this.#parts.projection.listen(({ workload: { record, node } }) => {
+      if (node !== undefined && record.currentClaim !== undefined && record.attempts.at(-1)?.endedAt === undefined)
+        this.#parts.picker.noteClaim(queueOf(record), node);
+    });
+  }
+
+  /** Begins to follow the store, and with it to serve. Returns at once: {@link readiness} tells when. */
+  open(): void {
+    const { projection, pulse, passes } = this.#parts;
+    projection.start();
+    if (this.#isManual) return;
+    const everyMs = this.#options.passIntervalMs ?? 1000;
+    this.#background.start({ name: "heartbeat", everyMs: 1000, run: () => pulse.beat() });
+    this.#background.start({
+      name: "recovery",
+      everyMs,
+      run: () => this.#whileServing(() => passes.recoverExpired(this.#ownShare())),
+    });
+    this.#background.start({
+      name: "deadlines",
+      everyMs,
+      run: () => this.#whileServing(() => passes.enforceDeadlines(this.#ownShare())),
+    });
+    this.#wake();
+  }
+
+  /** Waits until the view holds all that was committed before the call; `false` when it can't be had in time. */
+  caughtUp(timeoutMs: number): Promise<boolean> {
+    return this.#parts.pulse.barriers(timeoutMs);
+  }
+
+  /** Says from now on that the node is not ready, so that a load balancer goes elsewhere. */
+  drain(): void {
+    this.#parts.serving.stop();
+  }
+
+  /** Ends everything that this node does by itself. Calls under way are answered as far as the store lets them. */
+  async close(): Promise<void> {
+    this.#stopped = true;
+    this.#parts.serving.stop();
+    clearTimeout(this.#wakeTimer);
+    this.#parts.claimNext.stop();
+    await this.#background.stop();
+    this.#unlisten();
+    await this.#parts.projection.stop();
+  }
+
+  /**
+   * Makes a call by its name, and tells the store's revision that the answer reflects.
+   *
+   * @throws MandateError the refusal, or what kept the call from being answered.
+   */
+  async call<Name extends CallName>(
+    name: Name,
+    value: unknown,
+    context: CallContext = {},
+  ): Promise<Answered<Answers[Name]>> {
+    const { log, onCall } = this.#options;
+    const startedAt = performance.now();
+    try {
+      this.#checkServing(name);
+      const answered = (await this.#calls.dispatch(name, value, context)) as Answered<Answers[Name]>;
+      onCall?.(name, undefined, performance.now() - startedAt);
+      return answered;
+    } catch (cause) {
+      const error = boundaryError(cause);
+      if (error.code === "INTERNAL_ERROR")
+        log.error(
+          { call: name, cause: cause instanceof Error ? cause.stack : String(cause) },
+          "a call failed on a bug",
+        );
+      else log.debug({ call: name, code: error.code }, "refusal");
+      onCall?.(name, error.code, performance.now() - startedAt);
+      throw error;
+    }
+  }
+
+  readonly admit: Call<"admit"> = (request) => this.#answer("admit", request);
+  readonly admitMany: Call<"admitMany"> = (requests) => this.#answer("admitMany", requests);
+  readonly claim: Call<"claim"> = (request) => this.#answer("claim", request);
+  readonly claimNext: Call<"claimNext"> = (request) => this.#answer("claimNext", request);
+  readonly start: Call<"start"> = (request) => this.#answer("start", request);
+  readonly heartbeat: Call<"heartbeat"> = (request) => this.#answer("heartbeat", request);
+  readonly heartbeatMany: Call<"heartbeatMany"> = (requests) => this.#answer("heartbeatMany", requests);
+  readonly executionContext: Call<"executionContext"> = (request) => this.#answer("executionContext", request);
+  readonly checkpoint: Call<"checkpoint"> = (request) => this.#answer("checkpoint", request);
+  readonly complete: Call<"complete"> = (request) => this.#answer("complete", request);
+  readonly fail: Call<"fail"> = (request) => this.#answer("fail", request);
+  readonly confirmCancel: Call<"confirmCancel"> = (request) => this.#answer("confirmCancel", request);
+  readonly cancel: Call<"cancel"> = (request) => this.#answer("cancel", request);
+  readonly timeout: Call<"timeout"> = (request) => this.#answer("timeout", request);
+  readonly retry: Call<"retry"> = (request) => this.#answer("retry", request);
+  readonly decide: Call<"decide"> = (request) => this.#answer("decide", request);
+  readonly list: Call<"list"> = (filter) => this.#answer("list", filter);
+  readonly get = (workloadId: string): Promise<Workload> => this.#answer("get", { workloadId });
+  readonly explain = (workloadId: string): Promise<Answers["explain"]> => this.#answer("explain", { workloadId });
+
+  /** Runs the recovery pass now, over everything that is due; ids of what this node recovered (contract 1.11). */
+  recoverExpired(): Promise<readonly string[]> {
+    return this.#parts.passes.recoverExpired();
+  }
+
+  /** Runs the deadline pass now, over everything that is due; ids of what this node timed out (contract 1.6). */
+  enforceDeadlines(): Promise<readonly string[]> {
+    return this.#parts.passes.enforceDeadlines();
+  }
+
+  /** A page of workloads by a filter that need not be expressible in a request. */
+  page(
+    filter: PageFilter,
+    range: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Answered<Page>> {
+    return this.#calls.page(filter, range);
+  }
+
+  readiness(): Readiness {
+    return this.#isManual ? { ready: true, reasons: [] } : this.#parts.serving.readiness();
+  }
+
+  /** The revision of each shard up to which this node's view is complete. */
+  position(): readonly number[] {
+    return this.#parts.projection.position();
+  }
+
+  /** Waits until this node's view has seen a place in the store's order (contract 6.2, Mandate-Min-Revision). */
+  async waitForPosition(position: Position, timeoutMs: number): Promise<boolean> {
+    if (position.shard < 0 || position.shard >= this.shards) return false;
+    return this.#parts.projection.waitFor(position.shard, position.revision, timeoutMs);
+  }
+
+  /** Listens to committed changes in the order of their shard. Answers how to stop. */
+  watch(listener: (event: ChangeEvent) => void): () => void {
+    return this.#parts.projection.listen(({ workload }) => listener(changeEventOf(workload)));
+  }
+
+  /** The newest change of each workload after the given revisions, one per shard. */
+  changesSince(
+    positions: readonly number[],
+    matches: (event: ChangeEvent) => boolean = () => true,
+  ): readonly ChangeEvent[] {
+    return changesSince(this.#parts.projection, positions, matches);
+  }
+
+  /** Workloads by state in this node's view. */
+  counts(): ReadonlyMap<string, number> {
+    return this.#parts.projection.index.counts();
+  }
+
+  /** How often the view of a shard had to begin anew. */
+  viewResets(): number {
+    return this.#parts.projection.resets();
+  }
+
+  /** Waits until a workload has settled, or the time is up; answers it as it is then. */
+  async waitForSettled(workloadId: string, waitMs: number, context: CallContext = {}): Promise<Answered<Workload>> {
+    let settle: () => void = () => undefined;
+    const settled = new Promise<void>((resolve) => (settle = resolve));
+    const unlisten = this.#parts.projection.listen(({ workload: { record } }) => {
+      if (record.workloadId === workloadId && settledStates.includes(record.state)) settle();
+    });
+    const timer = setTimeout(settle, waitMs);
+    context.signal?.addEventListener("abort", settle, { once: true });
+    try {
+      const first = await this.call("get", { workloadId }, context);
+      if (settledStates.includes(first.answer.state) || waitMs <= 0) return first;
+      await settled;
+      return await this.call("get", { workloadId }, context);
+    } finally {
+      clearTimeout(timer);
+      unlisten();
+      context.signal?.removeEventListener("abort", settle);
+    }
+  }
+
+  /** The clock was set: what has become claimable by it is offered to whoever waits. */
+  clockMoved(): void {
+    this.#parts.projection.index.promoteDue();
+  }
+
+  /** The view stops following the store until {@link releaseView}. For tests. */
+  holdView(): void {
+    this.#parts.projection.hold();
+  }
+
+  releaseView(): void {
+    this.#parts.projection.release();
+  }
+
+  get #isManual(): boolean {
+    return this.#options.clock !== undefined;
+  }
+
+  async #answer<Name extends CallName>(name: Name, request: unknown): Promise<Answers[Name]> {
+    return (await this.call(name, request)).answer;
+  }
+
+  #checkServing(name: CallName): void {
+    if (this.#isManual || readingCalls.includes(name)) return;
+    const { ready, reasons } = this.#parts.serving.readiness();
+    if (!ready)
+      throw MandateError.of(
+        refuse("AUTHORITY_NOT_READY", `this node can't serve now: ${reasons.join("; ")}`, { reasons }),
+      );
+  }
+
+  async #whileServing(run: () => Promise<unknown>): Promise<void> {
+    if (this.#parts.serving.since() !== undefined) await run();
+  }
+
+  /** Each due workload is one node's first; the others come when it is late, so that they rarely collide. */
+  #ownShare(): (workload: { readonly record: { readonly workloadId: string } }, overdueMs: number) => boolean {
+    const now = this.#parts.now();
+    const alive = [...this.#parts.projection.nodes().values()]
+      .filter(({ at }) => now - at <= NODE_SILENT_MS)
+      .map(({ nodeId }) => nodeId);
+    const nodes = alive.includes(this.nodeId) ? alive : [...alive, this.nodeId];
+    return ({ record }, overdueMs) => overdueMs > SHARE_LATE_MS || ownerOf(record.workloadId, nodes) === this.nodeId;
+  }
+
+  /** Wakes up when the next early workload's time comes, and at least every ten seconds. */
+  #wake(): void {
+    this.#parts.projection.index.promoteDue();
+    const next = this.#parts.projection.index.ready.nextDueAt();
+    this.#wakeAt = Number.POSITIVE_INFINITY;
+    this.#wakeBy(Math.min(next ?? Number.POSITIVE_INFINITY, this.#parts.now() + WAKE_MAX_MS));
+  }
+
+  #wakeBy(at: number): void {
+    if (this.#isManual || this.#stopped || at >= this.#wakeAt) return;
+    this.#wakeAt = at;
+    clearTimeout(this.#wakeTimer);
+    this.#wakeTimer = setTimeout(() => this.#wake(), Math.min(Math.max(at - this.#parts.now(), 1), WAKE_MAX_MS));
+  }
+}

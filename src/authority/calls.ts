@@ -1,0 +1,172 @@
+import { MandateError, refuse } from "../core/errors.ts";
+import type { Json } from "../base/json.ts";
+import { explainWorkload } from "../core/workload/explain.ts";
+import type { Workload } from "../core/workload/record.ts";
+import { decodeCursor, encodeCursor, pageOf, type PageFilter } from "../store/projection/page.ts";
+import { admitManyRequest, claimNextRequest, getRequest, listRequest } from "../wire/requests.ts";
+import type { Admitted } from "./admissions.ts";
+import type { Answered, Answers, CallContext, CallName, ItemAnswer, Page, Position } from "./api.ts";
+import { parseArguments } from "./commands.ts";
+import { boundaryError } from "./failures.ts";
+import type { Parts } from "./parts.ts";
+import { dependencyStatesOf } from "./records.ts";
+
+/** How many items of a batch are worked on at once. */
+const BATCH_CONCURRENCY = 64;
+/** How long a list waits for a view that is newer than the call, ms. */
+const BARRIER_MS = 2000;
+
+/** Makes calls by their names: checks arguments, has the work done, and turns stored answers into what is shown. */
+export class Calls {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** A page of workloads by a filter that need not be expressible in a request. */
+  async page(
+    filter: PageFilter,
+    range: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Answered<Page>> {
+    const after = range.cursor === undefined ? undefined : decodeCursor(range.cursor);
+    if (range.cursor !== undefined && after === undefined)
+      throw MandateError.of(
+        refuse("WORKLOAD_INVALID", "cursor is not one that was answered", {
+          paths: ["cursor"],
+          issues: [{ path: "cursor", message: "is not one that was answered" }],
+        }),
+      );
+    await this.#parts.pulse.barriers(BARRIER_MS);
+    const page = pageOf(this.#parts.projection.index, filter, {
+      limit: range.limit,
+      ...(after === undefined ? {} : { after }),
+    });
+    const workloads = await Promise.all(
+      page.workloads.map(({ shard, record }) => this.#parts.renderer.workload(shard, record)),
+    );
+    const revision = this.#parts.projection.position()[0] ?? 0;
+    return {
+      answer: { workloads, ...(page.next === undefined ? {} : { cursor: encodeCursor(page.next) }) },
+      ...(this.#parts.projection.position().length === 1 ? { position: { shard: 0, revision } } : {}),
+    };
+  }
+
+  async dispatch(name: CallName, value: unknown, context: CallContext): Promise<Answered<unknown>> {
+    switch (name) {
+      case "admit":
+        return this.#admit(value, context);
+      case "admitMany":
+        return this.#many(parseArguments(admitManyRequest, value), (item) => this.#admit(item, context));
+      case "heartbeatMany":
+        return this.#many(parseArguments(admitManyRequest, value), (item) =>
+          this.#parts.executor.run(this.#parts.commands.heartbeat(item, context)),
+        );
+      case "claimNext":
+        return this.#parts.claimNext.run(parseArguments(claimNextRequest, value), context);
+      case "get":
+        return this.#get(value, context);
+      case "list": {
+        const { limit, cursor, ...filter } = parseArguments(listRequest, value);
+        return this.page({ ...filter, ...context.scope }, { limit, cursor });
+      }
+      case "explain":
+        return this.#explain(value, context);
+      case "executionContext":
+        return this.#executionContext(value, context);
+      case "checkpoint":
+        return this.#checkpoint(value, context);
+      case "complete":
+        return this.#complete(value, context);
+      case "claim":
+      case "start":
+      case "heartbeat":
+      case "fail":
+      case "confirmCancel":
+      case "cancel":
+      case "timeout":
+      case "retry":
+      case "decide":
+        return this.#parts.executor.run<unknown>(this.#parts.commands[name](value, context));
+    }
+  }
+
+  async #admit(value: unknown, context: CallContext): Promise<Answered<Answers["admit"]>> {
+    const { answer, position } = await this.#parts.admissions.admit(value, context);
+    return { answer: await this.#renderAdmission({ answer, position }, value), position };
+  }
+
+  async #renderAdmission({ answer, position }: Admitted, value: unknown): Promise<Answers["admit"]> {
+    const { record, created } = answer;
+    const input = (value as { readonly input: Json }).input;
+    const known = created && "slot" in record.input ? new Map([[record.input.slot, input]]) : undefined;
+    return { workload: await this.#parts.renderer.workload(position.shard, record, known), created };
+  }
+
+  async #get(value: unknown, context: CallContext): Promise<Answered<Workload>> {
+    const { workloadId } = parseArguments(getRequest, value);
+    const { shard, revision, record } = await this.#parts.records.newest(workloadId, context.scope);
+    return { answer: await this.#parts.renderer.workload(shard, record), position: { shard, revision } };
+  }
+
+  async #explain(value: unknown, context: CallContext): Promise<Answered<Answers["explain"]>> {
+    const { workloadId } = parseArguments(getRequest, value);
+    const seen = await this.#parts.records.fresh(workloadId, { scope: context.scope });
+    const { record, shard, revision } = seen.workload;
+    return {
+      answer: explainWorkload(record, { now: this.#parts.now(), dependencies: dependencyStatesOf(seen) }),
+      position: { shard, revision },
+    };
+  }
+
+  async #executionContext(value: unknown, context: CallContext): Promise<Answered<Answers["executionContext"]>> {
+    const { answer, position } = await this.#parts.executor.run(this.#parts.commands.executionContext(value, context));
+    const { workload } = await this.#parts.records.current(
+      (value as { readonly workloadId: string }).workloadId,
+      context.scope,
+    );
+    const { input, checkpoints } = await this.#parts.renderer.context(workload.shard, {
+      ...workload.record,
+      input: answer.input,
+      checkpoints: answer.checkpoints,
+    });
+    return { answer: { ...answer, input, checkpoints }, ...(position === undefined ? {} : { position }) };
+  }
+
+  async #checkpoint(value: unknown, context: CallContext): Promise<Answered<Answers["checkpoint"]>> {
+    const { answer, position } = await this.#parts.executor.run(this.#parts.commands.checkpoint(value, context));
+    const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
+    const checkpoint = await this.#parts.renderer.checkpoint(workload.shard, workload.record, answer);
+    return { answer: checkpoint, ...(position === undefined ? {} : { position }) };
+  }
+
+  async #complete(value: unknown, context: CallContext): Promise<Answered<Answers["complete"]>> {
+    const { answer, position } = await this.#parts.executor.run(this.#parts.commands.complete(value, context));
+    const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
+    const result = await this.#parts.renderer.result(workload.shard, workload.record, answer);
+    return { answer: result, ...(position === undefined ? {} : { position }) };
+  }
+
+  /** Answers each item on its own. */
+  async #many<Answer extends object>(
+    items: readonly unknown[],
+    one: (item: unknown) => Promise<Answered<Answer>>,
+  ): Promise<Answered<readonly ItemAnswer<Answer>[]>> {
+    const answers: ItemAnswer<Answer>[] = [];
+    let last: Position | undefined;
+    const queue = items.entries();
+    const lane = async (): Promise<void> => {
+      for (const [index, item] of queue) {
+        try {
+          const { answer, position } = await one(item);
+          if (position !== undefined && (last === undefined || position.revision > last.revision)) last = position;
+          answers[index] = { ok: true, ...answer };
+        } catch (cause) {
+          answers[index] = { ok: false, error: boundaryError(cause) };
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(BATCH_CONCURRENCY, items.length) }, lane));
+    return { answer: answers, ...(last === undefined ? {} : { position: last }) };
+  }
+}

@@ -1,0 +1,310 @@
+import { TIMER_MAX_MS } from "../base/clock.ts";
+import { MandateError, refuse } from "../core/errors.ts";
+import { decideClaim } from "../core/workload/claim.ts";
+import type { Change } from "../core/workload/decision.ts";
+import type { Instant } from "../core/workload/fence.ts";
+import type { Claim } from "../core/workload/record.ts";
+import { claimRequestKey, shardOf } from "../store/keys.ts";
+import type { Projected, Rank } from "../store/projection/projected.ts";
+import type { Projection } from "../store/projection/projection.ts";
+import { queueOf } from "../store/projection/ready-queues.ts";
+import type { Shard } from "../store/store.ts";
+import { decodeClaimRequest, encodeClaimRequest } from "../wire/codec.ts";
+import type { ClaimNextRequest } from "../wire/requests.ts";
+import type { Answered, CallContext, Position } from "./api.ts";
+import type { Executor } from "./executor.ts";
+import { type OperationIds, markOf } from "./operation-ids.ts";
+import { provenanceOf } from "./provenance.ts";
+import { type QueuePicker, STEAL_AFTER_MS } from "./queue-picker.ts";
+import { dependencyStatesOf, type Records, type Seen } from "./records.ts";
+import { WaitingWorkers, type WaitingWorker } from "./waiting-workers.ts";
+
+/** What a claimNext request took is remembered this long, ms: a repeat within it gets the same. */
+const CLAIM_REQUEST_TTL_MS = 600_000;
+/** How long an answer waits for the view to become newer than the request, ms. */
+const BARRIER_MS = 2000;
+
+export interface ClaimNextOptions {
+  readonly nodeId: string;
+  readonly executor: Executor;
+  readonly records: Records;
+  readonly projection: Projection;
+  readonly picker: QueuePicker;
+  readonly operationIds: OperationIds;
+  readonly instant: () => Instant;
+  readonly commitDeadlineMs: number;
+  /** Waits until the view of a shard is newer than this moment. */
+  readonly barrier: (shard: Shard, timeoutMs: number) => Promise<boolean>;
+}
+
+interface Taking {
+  readonly request: ClaimNextRequest;
+  readonly context: CallContext;
+  readonly queue: string;
+  readonly shard: Shard;
+  /** Given with a requestId: where the request's claims are remembered. */
+  readonly memory: { readonly mark: string; readonly key: string } | undefined;
+}
+
+interface Taken {
+  readonly claim: Claim;
+  readonly position: Position;
+}
+
+/** One workload that is about to be claimed. */
+interface Intent {
+  readonly seen: Seen;
+  readonly change: Change;
+  readonly claim: Claim;
+}
+
+/** Hands out work to whoever asks next (contract 2.4). */
+export class ClaimNext {
+  readonly #options: ClaimNextOptions;
+  readonly #waiting: WaitingWorkers;
+  #stealTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #stealQueues = new Set<string>();
+
+  constructor(options: ClaimNextOptions) {
+    this.#options = options;
+    this.#waiting = new WaitingWorkers((worker) => this.#options.picker.pick({ ...worker, steal: false }));
+  }
+
+  /** Queues with workers in a long poll at this node. */
+  waitingQueues(): IterableIterator<string> {
+    return this.#waiting.queues();
+  }
+
+  /** Something became claimable in a queue. */
+  dispatch(queue: string): void {
+    this.#waiting.dispatch(queue);
+    if (!this.#waiting.has(queue)) return;
+    this.#stealQueues.add(queue);
+    this.#stealTimer ??= setTimeout(() => this.#dispatchStealing(), STEAL_AFTER_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#stealTimer);
+  }
+
+  async run(request: ClaimNextRequest, context: CallContext): Promise<Answered<readonly Claim[]>> {
+    const taking = this.#takingOf(request, context);
+    const untilMs = performance.now() + request.waitMs;
+    this.#options.projection.index.promoteDue();
+    for (;;) {
+      const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
+      const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
+      if (taken.length > 0) return answerOf(taken);
+      if (picked.length > 0 && this.#options.picker.hasMore(taking.queue, request.capabilities)) continue;
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0 || context.signal?.aborted === true) return this.#last(taking);
+      const offered = await this.#wait(taking, leftMs);
+      if (offered === undefined) return this.#last(taking);
+      const won = await this.#try(taking, offered);
+      if (won.length > 0) return answerOf(won);
+    }
+  }
+
+  #takingOf(request: ClaimNextRequest, context: CallContext): Taking {
+    const { projection, records } = this.#options;
+    const { requestId } = request;
+    const mark =
+      requestId === undefined ? undefined : markOf(context.caller ?? request.workerId, "claimNext", requestId);
+    return {
+      request,
+      context,
+      queue: queueOf(request),
+      shard: records.shard(shardOf(request, projection.position().length)),
+      memory: mark === undefined ? undefined : { mark, key: claimRequestKey(request, mark) },
+    };
+  }
+
+  #wishOf(taking: Taking): { readonly queue: string; readonly capabilities: readonly string[]; readonly max: number } {
+    return { queue: taking.queue, capabilities: taking.request.capabilities, max: taking.request.max };
+  }
+
+  /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
+  async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
+    if (taking.context.signal?.aborted === true) return { answer: [] };
+    if (!(await this.#options.barrier(taking.shard, BARRIER_MS))) return { answer: [] };
+    this.#options.projection.index.promoteDue();
+    const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
+    return answerOf(picked.length > 0 ? await this.#try(taking, picked) : []);
+  }
+
+  #wait(taking: Taking, leftMs: number): Promise<readonly Rank[] | undefined> {
+    return new Promise((resolve) => {
+      const { signal } = taking.context;
+      const settle = (offered: readonly Rank[] | undefined): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", giveUp);
+        this.#waiting.remove(worker);
+        resolve(offered);
+      };
+      const giveUp = (): void => settle(undefined);
+      const worker: WaitingWorker = { ...this.#wishOf(taking), offer: settle };
+      const timer = setTimeout(giveUp, Math.min(leftMs, TIMER_MAX_MS));
+      signal?.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.add(worker);
+    });
+  }
+
+  async #try(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
+    const { picker } = this.#options;
+    try {
+      return taking.memory === undefined
+        ? await this.#claimEach(taking, candidates)
+        : await this.#claimTogether(taking, candidates);
+    } finally {
+      picker.done(candidates);
+      if (this.#options.projection.index.ready.size(taking.queue) > 0) this.dispatch(taking.queue);
+    }
+  }
+
+  /** What the rules say to each candidate. What is not to be claimed is filed where it belongs, or ended where the rules end it. */
+  async #intend(taking: Taking, candidates: readonly Rank[]): Promise<readonly Intent[]> {
+    const { records, projection, executor } = this.#options;
+    const intents: Intent[] = [];
+    for (const { workloadId } of candidates) {
+      const seen = await records.current(workloadId, taking.request).catch(() => undefined);
+      if (seen === undefined || !seen.workload.writable) continue;
+      const { record } = seen.workload;
+      const decision = decideClaim(record, taking.request, {
+        ...this.#options.instant(),
+        dependencies: dependencyStatesOf(seen),
+      });
+      if (decision.ok && decision.change !== undefined)
+        intents.push({ seen, change: decision.change, claim: decision.answer });
+      else if (decision.change === undefined) projection.index.refile(workloadId);
+      else
+        await executor.commit({
+          ...this.#placeOf(seen.workload),
+          change: decision.change,
+          mark: undefined,
+          context: taking.context,
+          asserts: [],
+        });
+    }
+    return intents;
+  }
+
+  #placeOf(workload: Projected): { readonly key: string; readonly shard: Shard; readonly base: Projected } {
+    return { key: workload.key, shard: this.#options.records.shard(workload.shard), base: workload };
+  }
+
+  /** Without a requestId: each claim is a commit of its own. */
+  async #claimEach(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
+    const intents = await this.#intend(taking, candidates);
+    const settled = await Promise.allSettled(
+      intents.map(async ({ seen, change, claim }): Promise<Taken | undefined> => {
+        const asserts = assertsOf(seen, change);
+        const committed = await this.#options.executor.commit({
+          ...this.#placeOf(seen.workload),
+          change,
+          mark: undefined,
+          context: taking.context,
+          asserts,
+        });
+        if (committed !== undefined) return { claim, position: committed };
+        await this.#options.records.fresh(claim.workloadId, { scope: taking.request });
+        return undefined;
+      }),
+    );
+    const taken = settled.flatMap((result) =>
+      result.status === "fulfilled" && result.value !== undefined ? [result.value] : [],
+    );
+    const failed = settled.find((result) => result.status === "rejected");
+    if (taken.length === 0 && failed !== undefined) throw failed.reason;
+    return taken;
+  }
+
+  /** With a requestId: all claims and the memory of the request in one commit, so that a repeat can never take a second helping. */
+  async #claimTogether(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
+    const { executor, operationIds, nodeId, commitDeadlineMs } = this.#options;
+    const { memory, shard, context } = taking;
+    const intents = await this.#intend(taking, candidates);
+    const first = intents[0];
+    if (memory === undefined || first === undefined) return [];
+    const operationId = operationIds.next(memory.mark, first.change.reference);
+    const remembered = encodeClaimRequest(
+      intents.map(({ claim: { workloadId, fencingToken } }) => ({ workloadId, fencingToken })),
+    );
+    const outcome = await shard.commit(
+      {
+        operationId,
+        puts: [
+          ...intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload)),
+          { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS },
+        ],
+        asserts: intents.flatMap(({ seen, change }) => assertsOf(seen, change)),
+        provenance: provenanceOf(first.change, { operationId, context, nodeId }),
+      },
+      { deadlineMs: commitDeadlineMs },
+    );
+    const taken: Taken[] = [];
+    for (const [index, { seen, change, claim }] of intents.entries()) {
+      const revision = outcome.kind === "committed" ? outcome.revisions[index] : undefined;
+      const place = this.#placeOf(seen.workload);
+      const committed = executor.settle(outcome, {
+        ...place,
+        change,
+        mark: memory.mark,
+        context,
+        asserts: [],
+        operationId,
+        ...(revision === undefined ? {} : { revision }),
+      });
+      if (committed !== undefined) taken.push({ claim, position: committed });
+    }
+    if (taken.length > 0) return taken;
+    await Promise.all(
+      intents.map(({ claim }) => this.#options.records.fresh(claim.workloadId, { scope: taking.request })),
+    );
+    return this.#remembered(taking);
+  }
+
+  /** The claims that an earlier try of the same request took, as far as they still stand. */
+  async #remembered(taking: Taking): Promise<readonly Taken[]> {
+    const { memory, shard, request } = taking;
+    if (memory === undefined) return [];
+    const entry = (await shard.read([memory.key], { fresh: true })).get(memory.key);
+    if (entry === undefined) return [];
+    const taken: Taken[] = [];
+    for (const { workloadId, fencingToken } of decodeClaimRequest(entry.value)) {
+      const { workload } = await this.#options.records.fresh(workloadId, { scope: request });
+      const claim = workload.record.currentClaim;
+      if (claim?.fencingToken === fencingToken) taken.push({ claim, position: workload });
+    }
+    if (taken.length === 0)
+      throw MandateError.of(
+        refuse("WORKLOAD_CLAIM_INVALID", "what this request had claimed is no longer held", {
+          requestId: request.requestId,
+        }),
+      );
+    return taken;
+  }
+
+  /** Other nodes have had their time with their share: whoever waits here may take it. */
+  #dispatchStealing(): void {
+    this.#stealTimer = undefined;
+    const queues = [...this.#stealQueues];
+    this.#stealQueues.clear();
+    for (const queue of queues)
+      this.#waiting.dispatchWith(queue, (worker) => this.#options.picker.pick({ ...worker, steal: true }));
+  }
+}
+
+/** The assertions that a change needs about the dependencies it was decided on. */
+export const assertsOf = (seen: Seen, change: Change): { readonly key: string; readonly revision: number }[] =>
+  change.assertedDependencies.flatMap((workloadId) => {
+    const dependency = seen.dependencies.get(workloadId);
+    return dependency === undefined ? [] : [{ key: dependency.key, revision: dependency.revision }];
+  });
+
+const answerOf = (taken: readonly Taken[]): Answered<readonly Claim[]> => {
+  const last = taken.at(-1);
+  return {
+    answer: taken.map(({ claim }) => claim),
+    ...(last === undefined ? {} : { position: { shard: last.position.shard, revision: last.position.revision } }),
+  };
+};

@@ -1,0 +1,206 @@
+import type { Log } from "../base/log.ts";
+import { MandateError, refuse } from "../core/errors.ts";
+import type { Change, Decision } from "../core/workload/decision.ts";
+import type { Instant } from "../core/workload/fence.ts";
+import type { WorkloadRecord } from "../core/workload/record.ts";
+import { payloadKey, resultKey } from "../store/keys.ts";
+import type { Projected } from "../store/projection/projected.ts";
+import type { Projection } from "../store/projection/projection.ts";
+import { OPERATION_RING, type Assertion, type Base, type CommitOutcome, type Put, type Shard } from "../store/store.ts";
+import { encodePayload, encodeResultReservation, encodeWorkload } from "../wire/codec.ts";
+import type { Answered, CallContext } from "./api.ts";
+import { failureOf } from "./failures.ts";
+import { findReference, type OperationIds } from "./operation-ids.ts";
+import { provenanceOf } from "./provenance.ts";
+import type { Records, Seen } from "./records.ts";
+
+/** How often a decision is taken anew after losing a race, before WORKLOAD_CONFLICT. */
+const ROUNDS_MAX = 24;
+/** Largest record, bytes, and the part of it that only ending calls may use (contract 5.2). */
+const RECORD_BYTES_MAX = 1024 * 1024;
+const RECORD_RESERVE_BYTES = 64 * 1024;
+
+/** One command on one workload. */
+export interface Work<Answer> {
+  readonly workloadId: string;
+  readonly context: CallContext;
+  /** From the requestId; see {@link OperationIds}. */
+  readonly mark?: string | undefined;
+  /** A caller's result id whose reservation the decision must know before it may refuse. */
+  readonly resultId?: string | undefined;
+  /** The answer without a change may be built on the view alone: for passes, whose negative answer says nothing to anybody. */
+  readonly trustsView?: boolean;
+  decide(seen: Seen, instant: Instant): Decision<Answer>;
+  /** The answer of an earlier try of the same request, from what it did; `undefined`: decide as usual. */
+  repeat?(record: WorkloadRecord, reference: number): Answer | undefined;
+}
+
+/** What `Executor.commit` needs beside the change. */
+export interface CommitRequest {
+  readonly change: Change;
+  readonly key: string;
+  readonly shard: Shard;
+  readonly base: Base;
+  readonly mark: string | undefined;
+  readonly context: CallContext;
+  readonly asserts: readonly Assertion[];
+}
+
+export interface ExecutorOptions {
+  readonly nodeId: string;
+  readonly records: Records;
+  readonly projection: Projection;
+  readonly operationIds: OperationIds;
+  readonly instant: () => Instant;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Waits between rounds, ms. */
+  readonly pause: (ms: number) => Promise<void>;
+  readonly commitDeadlineMs: number;
+  readonly onCommit: (action: string, outcome: CommitOutcome["kind"]) => void;
+}
+
+/**
+ * Read → decide → guarded commit → resolve (contract 5.3). A decision is valid only if its guarded commit succeeded; a
+ * lost race is decided anew on what was committed; a refusal is confirmed on a read that is newer than the call.
+ */
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  async run<Answer>(work: Work<Answer>): Promise<Answered<Answer>> {
+    const { records } = this.#options;
+    let seen = await records.current(work.workloadId, work.context.scope);
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const repeated = this.#repeat(work, seen.workload);
+      if (repeated !== undefined) return { answer: repeated.answer, position: seen.workload };
+      const decision = work.decide(seen, this.#options.instant());
+      if (decision.change === undefined) {
+        if (seen.fresh || (decision.ok && work.trustsView === true)) return this.#conclude(decision, seen.workload);
+        seen = await this.#readAgain(work);
+        continue;
+      }
+      if (!seen.workload.writable)
+        throw MandateError.of(
+          refuse("WORKLOAD_MIGRATION_CONFLICT", "the record is of a format that this node must not write"),
+        );
+      const done = await this.#tryCommit(work, { seen, change: decision.change });
+      if (done !== undefined) return this.#conclude(decision, done);
+      seen = await this.#readAgain(work);
+      if (round > 1) await this.#options.pause(this.#options.random() * Math.min(2 ** round, 100));
+    }
+    throw MandateError.of(
+      refuse("WORKLOAD_CONFLICT", "other writers kept winning; try again", { workloadId: work.workloadId }),
+    );
+  }
+
+  /** Commits one change; the committed workload, or nothing when a guard refused it. Throws when it can't be done, or when nobody can tell. */
+  async commit(request: CommitRequest): Promise<Projected | undefined> {
+    const { change, shard } = request;
+    const operationId = this.#options.operationIds.next(request.mark, change.reference);
+    const outcome = await shard.commit(
+      {
+        operationId,
+        puts: this.putsOf(change, request.key, request.base),
+        asserts: request.asserts,
+        provenance: provenanceOf(change, { operationId, context: request.context, nodeId: this.#options.nodeId }),
+      },
+      { deadlineMs: this.#options.commitDeadlineMs },
+    );
+    return this.settle(outcome, { ...request, operationId });
+  }
+
+  /** Takes the outcome of a commit in: adopts what was committed, throws what can't be told as a refusal. */
+  settle(
+    outcome: CommitOutcome,
+    request: CommitRequest & { readonly operationId: string; readonly revision?: number },
+  ): Projected | undefined {
+    const { change } = request;
+    this.#options.onCommit(change.action, outcome.kind);
+    const { workloadId, state } = change.record;
+    this.#options.log.debug(
+      { action: change.action, workloadId, state, outcome: outcome.kind, operationId: request.operationId },
+      "commit",
+    );
+    if (outcome.kind === "refused") return undefined;
+    if (outcome.kind !== "committed") throw failureOf(outcome);
+    const past = request.base === "absent" ? [] : request.base.operations;
+    const committed: Projected = {
+      record: change.record,
+      writable: true,
+      key: request.key,
+      shard: request.shard.index,
+      revision: request.revision ?? outcome.revisions[0] ?? 0,
+      operations: [...past.slice(1 - OPERATION_RING), request.operationId],
+      node: this.#options.nodeId,
+    };
+    this.#options.projection.adopt(committed);
+    return committed;
+  }
+
+  /** The guarded writes of a change: the record first. */
+  putsOf(change: Change, key: string, base: Base): readonly Put[] {
+    const { record } = change;
+    const value = encodeWorkload(record);
+    const bytesMax = change.reserve ? RECORD_BYTES_MAX : RECORD_BYTES_MAX - RECORD_RESERVE_BYTES;
+    if (value.length > bytesMax)
+      throw MandateError.of(
+        refuse("WORKLOAD_TOO_LARGE", `the record would have ${value.length} bytes; ${bytesMax} are allowed`, {
+          bytes: value.length,
+          bytesMax,
+        }),
+      );
+    const puts: Put[] = [{ key, value, base }];
+    for (const { slot, json } of change.payloads)
+      puts.push({ key: payloadKey(record, record.workloadId, slot), value: encodePayload(json), base: "absent" });
+    if (change.reservedResultId !== undefined)
+      puts.push({
+        key: resultKey(record, change.reservedResultId),
+        value: encodeResultReservation(record.workloadId),
+        base: "absent",
+      });
+    return puts;
+  }
+
+  #repeat<Answer>(work: Work<Answer>, workload: Projected): { readonly answer: Answer } | undefined {
+    if (work.mark === undefined || work.repeat === undefined) return undefined;
+    const reference = findReference(workload.operations, work.mark);
+    if (reference === undefined) return undefined;
+    const answer = work.repeat(workload.record, reference);
+    return answer === undefined ? undefined : { answer };
+  }
+
+  async #tryCommit<Answer>(
+    work: Work<Answer>,
+    done: { readonly seen: Seen; readonly change: Change },
+  ): Promise<Projected | undefined> {
+    const { seen, change } = done;
+    const asserts: Assertion[] = [];
+    for (const workloadId of change.assertedDependencies) {
+      const dependency = seen.dependencies.get(workloadId);
+      if (dependency !== undefined) asserts.push({ key: dependency.key, revision: dependency.revision });
+    }
+    return this.commit({
+      change,
+      key: seen.workload.key,
+      shard: this.#options.records.shard(seen.workload.shard),
+      base: seen.workload,
+      mark: work.mark,
+      context: work.context,
+      asserts,
+    });
+  }
+
+  #readAgain<Answer>(work: Work<Answer>): Promise<Seen> {
+    return this.#options.records.fresh(work.workloadId, { scope: work.context.scope, resultId: work.resultId });
+  }
+
+  #conclude<Answer>(decision: Decision<Answer>, workload: Projected): Answered<Answer> {
+    if (decision.ok)
+      return { answer: decision.answer, position: { shard: workload.shard, revision: workload.revision } };
+    throw MandateError.of(decision.error);
+  }
+}

@@ -1,0 +1,154 @@
+import { monotonicMs, systemClock, type Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { defaultRules, type WorkloadRules } from "../core/workload/rules.ts";
+import { Projection } from "../store/projection/projection.ts";
+import type { ReadyHooks } from "../store/projection/ready-queues.ts";
+import type { CommitOutcome, Store } from "../store/store.ts";
+import { SET_SIZE_MAX } from "../wire/limits.ts";
+import { Admissions } from "./admissions.ts";
+import type { CallName } from "./api.ts";
+import { ClaimNext } from "./claim-next.ts";
+import { Commands } from "./commands.ts";
+import { Executor } from "./executor.ts";
+import { OperationIds } from "./operation-ids.ts";
+import { Passes } from "./passes.ts";
+import { NODE_SILENT_MS, Pulse } from "./pulse.ts";
+import { QueuePicker, queueHashOf } from "./queue-picker.ts";
+import { Records } from "./records.ts";
+import { Renderer } from "./render.ts";
+import { Serving } from "./serving.ts";
+import { StoreTime } from "./store-time.ts";
+
+export interface AuthorityOptions {
+  readonly store: Store;
+  readonly nodeId: string;
+  readonly log: Log;
+  /** Unique to this process: at most 12 characters of [A-Za-z0-9_-]. */
+  readonly nonce: string;
+  /**
+   * Given: the time is this clock's, nothing runs in the background and the node is always ready (test clusters).
+   * Absent: the time is the store's, passes run, and the node serves only while its view is fresh.
+   */
+  readonly clock?: Clock;
+  readonly rules?: Partial<WorkloadRules>;
+  readonly random?: () => number;
+  readonly monotonic?: () => number;
+  readonly wall?: Clock;
+  readonly passIntervalMs?: number;
+  readonly clockSkewMaxMs?: number;
+  readonly commitDeadlineMs?: number;
+  /** How the executor waits between rounds of a contested decision. */
+  readonly pause?: (ms: number) => Promise<void>;
+  readonly onCommit?: (action: string, outcome: CommitOutcome["kind"]) => void;
+  readonly onCall?: (call: CallName, code: string | undefined, tookMs: number) => void;
+}
+
+/** What a node is made of. */
+export interface Parts {
+  readonly projection: Projection;
+  readonly records: Records;
+  readonly executor: Executor;
+  readonly renderer: Renderer;
+  readonly commands: Commands;
+  readonly admissions: Admissions;
+  readonly claimNext: ClaimNext;
+  readonly picker: QueuePicker;
+  readonly passes: Passes;
+  readonly pulse: Pulse;
+  readonly serving: Serving;
+  /** The time decisions are taken at, ms. */
+  readonly now: () => number;
+}
+
+/** Other nodes that say they have workers waiting in a queue. */
+const waitingNodes = (
+  projection: Projection,
+  node: { readonly nodeId: string; readonly now: number },
+  queueHash: number,
+): readonly string[] =>
+  [...projection.nodes().values()]
+    .filter(
+      ({ nodeId, at, waiting }) =>
+        nodeId !== node.nodeId && node.now - at <= NODE_SILENT_MS && waiting.includes(queueHash),
+    )
+    .map(({ nodeId }) => nodeId);
+
+/** Puts a node together; nothing runs yet. */
+export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Parts {
+  const { store, log, clock, nodeId } = options;
+  const { monotonic = monotonicMs, wall = systemClock, commitDeadlineMs = 10_000 } = options;
+  const rules = { ...defaultRules, ...options.rules };
+  const storeTime = new StoreTime({ monotonic, wall });
+  const now = clock === undefined ? () => storeTime.now() : () => clock.now();
+  const projection: Projection = new Projection({ store, log, now, ...hooks, onNode: (node) => pulse.observe(node) });
+  const pulse: Pulse = new Pulse({
+    nodeId,
+    store,
+    projection,
+    monotonic,
+    wall: () => wall.now(),
+    log,
+    time: storeTime,
+    waiting: () => [...claimNext.waitingQueues()].slice(0, SET_SIZE_MAX).map(queueHashOf),
+    deadlineMs: Math.min(commitDeadlineMs, 2000),
+  });
+  const serving = new Serving({
+    reachable: () => store.reachable(),
+    viewObstacles: () => projection.obstacles(),
+    viewAgeMs: () => pulse.viewAgeMs(),
+    time: storeTime,
+    clockSkewMaxMs: options.clockSkewMaxMs ?? 2000,
+    now,
+    onTurn: ({ ready, reasons }) => log.info({ ready, reasons }, ready ? "the node is ready" : "the node is not ready"),
+  });
+  const instant = (): { readonly now: number; readonly servingSince?: number } => {
+    const at = now();
+    return clock === undefined ? { now: at, servingSince: serving.since() ?? at } : { now: at };
+  };
+  const operationIds = new OperationIds(options.nonce);
+  const records = new Records(store, projection);
+  const executor = new Executor({
+    nodeId,
+    records,
+    projection,
+    operationIds,
+    instant,
+    random: options.random ?? Math.random,
+    log,
+    pause: options.pause ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms))),
+    commitDeadlineMs,
+    onCommit: (action, outcome) => options.onCommit?.(action, outcome),
+  });
+  const picker = new QueuePicker({
+    nodeId,
+    ready: projection.index.ready,
+    waitingNodes: (queueHash) => waitingNodes(projection, { nodeId, now: now() }, queueHash),
+    monotonic,
+    spread: clock === undefined,
+  });
+  const claimNext: ClaimNext = new ClaimNext({
+    nodeId,
+    executor,
+    records,
+    projection,
+    picker,
+    operationIds,
+    instant,
+    commitDeadlineMs,
+    barrier: (shard, timeoutMs) => pulse.barrier(shard, timeoutMs),
+  });
+  return {
+    projection,
+    records,
+    executor,
+    renderer: new Renderer((shard) => records.shard(shard)),
+    commands: new Commands(rules),
+    admissions: new Admissions({ executor, records, store, rules, now }),
+    claimNext,
+    picker,
+    passes: new Passes({ projection, executor, instant, log }),
+    pulse,
+    serving,
+    now,
+  };
+}

@@ -1,0 +1,55 @@
+import type { Clock } from "../base/clock.ts";
+
+/** One sighting of the store's clock: it showed `storeAt` at some moment between the two monotonic readings. */
+export interface TimeSample {
+  /** Epoch ms by the store's clock. */
+  readonly storeAt: number;
+  /** Monotonic ms when the write was sent. */
+  readonly sentAt: number;
+  /** Monotonic ms when the write was known to be stored. */
+  readonly seenAt: number;
+}
+
+/** An estimate that is older than this is not to be served on, ms. */
+export const ESTIMATE_AGE_MAX_MS = 10_000;
+
+/**
+ * The store's clock, as a node estimates it from the timestamps the log puts on the node's own heartbeats (contract
+ * 5.5). It never runs ahead of the store by more than drift, is late by one round trip at most, and only moves forward.
+ * A step of the machine's wall clock moves nothing, since between samples a monotonic clock counts.
+ */
+export class StoreTime implements Clock {
+  readonly #monotonic: () => number;
+  readonly #wall: Clock;
+  #sample: TimeSample | undefined;
+  #last = 0;
+
+  constructor(options: { readonly monotonic: () => number; readonly wall: Clock }) {
+    this.#monotonic = options.monotonic;
+    this.#wall = options.wall;
+  }
+
+  /** Takes a sighting in. */
+  observe(sample: TimeSample): void {
+    this.#sample = sample;
+  }
+
+  /** The store's time. Before the first sighting the machine's own, which nothing is decided on: the node is not ready. */
+  now(): number {
+    if (this.#sample === undefined) return this.#wall.now();
+    const estimate = Math.floor(this.#sample.storeAt + (this.#monotonic() - this.#sample.seenAt));
+    this.#last = Math.max(this.#last, estimate);
+    return this.#last;
+  }
+
+  /** How old the last sighting is, ms; absent before the first. */
+  ageMs(): number | undefined {
+    return this.#sample === undefined ? undefined : this.#monotonic() - this.#sample.sentAt;
+  }
+
+  /** The machine's clock minus the store's, ms; absent before the first sighting. */
+  offsetMs(): number | undefined {
+    if (this.#sample === undefined) return undefined;
+    return Math.round(this.#wall.now() - (this.#sample.storeAt + (this.#monotonic() - this.#sample.seenAt)));
+  }
+}

@@ -1,0 +1,60 @@
+import type { Rank } from "../store/projection/projected.ts";
+
+/** A worker that waits for work in one queue. */
+export interface WaitingWorker {
+  readonly queue: string;
+  readonly capabilities: readonly string[];
+  readonly max: number;
+  /** Handed what to try; called once, then the worker no longer waits. */
+  offer(candidates: readonly Rank[]): void;
+}
+
+/**
+ * Workers in long polls at this node, first come first served. When something becomes claimable, the first worker who
+ * may take it is offered it; nothing is held for anybody: the offer is only whom to let try first.
+ */
+export class WaitingWorkers {
+  readonly #queues = new Map<string, Set<WaitingWorker>>();
+  readonly #pick: (worker: WaitingWorker) => readonly Rank[];
+
+  /** `pick` answers, and marks as being tried, what a worker may try now. */
+  constructor(pick: (worker: WaitingWorker) => readonly Rank[]) {
+    this.#pick = pick;
+  }
+
+  has(queue: string): boolean {
+    return this.#queues.has(queue);
+  }
+
+  /** Queues that somebody waits in. */
+  queues(): IterableIterator<string> {
+    return this.#queues.keys();
+  }
+
+  add(worker: WaitingWorker): void {
+    const workers = this.#queues.get(worker.queue);
+    if (workers === undefined) this.#queues.set(worker.queue, new Set([worker]));
+    else workers.add(worker);
+  }
+
+  remove(worker: WaitingWorker): void {
+    const workers = this.#queues.get(worker.queue);
+    workers?.delete(worker);
+    if (workers?.size === 0) this.#queues.delete(worker.queue);
+  }
+
+  /** Offers what is claimable in a queue to those who wait, in their order. */
+  dispatch(queue: string): void {
+    this.dispatchWith(queue, this.#pick);
+  }
+
+  /** {@link dispatch} with another way to pick. */
+  dispatchWith(queue: string, pick: (worker: WaitingWorker) => readonly Rank[]): void {
+    for (const worker of this.#queues.get(queue) ?? []) {
+      const candidates = pick(worker);
+      if (candidates.length === 0) continue;
+      this.remove(worker);
+      worker.offer(candidates);
+    }
+  }
+}

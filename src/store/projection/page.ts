@@ -1,0 +1,92 @@
+import type { ListRequest } from "../../wire/requests.ts";
+import { workloadStates } from "../../core/workload/states.ts";
+import { sameSubject } from "../../core/subject.ts";
+import type { WorkloadRecord } from "../../core/workload/record.ts";
+import { compareRank, type Projected, type Rank } from "./projected.ts";
+import { queueOf } from "./ready-queues.ts";
+import type { WorkloadIndex } from "./workload-index.ts";
+
+/** A filter with its defaults, as {@link ListRequest} is parsed, and anything else a caller may ask of a record. */
+export interface PageFilter extends Omit<ListRequest, "limit" | "cursor"> {
+  readonly matches?: (record: WorkloadRecord) => boolean;
+}
+
+const statesOf = (state: PageFilter["state"]): readonly WorkloadRecord["state"][] =>
+  state === undefined ? workloadStates : typeof state === "string" ? [state] : state;
+
+function matches(record: WorkloadRecord, filter: PageFilter): boolean {
+  if (filter.tenantId !== undefined && record.tenantId !== filter.tenantId) return false;
+  if (filter.applicationId !== undefined && record.applicationId !== filter.applicationId) return false;
+  if (filter.definitionId !== undefined && record.definitionId !== filter.definitionId) return false;
+  if (filter.requestedBy !== undefined && !sameSubject(record.requestedBy, filter.requestedBy)) return false;
+  if (filter.workerId !== undefined && record.attempts.at(-1)?.workerId !== filter.workerId) return false;
+  if (filter.createdFrom !== undefined && record.createdAt < filter.createdFrom) return false;
+  if (filter.createdTo !== undefined && record.createdAt >= filter.createdTo) return false;
+  return filter.matches?.(record) !== false;
+}
+
+/** Walks several sorted sets as one. */
+function* merged(sets: readonly Iterator<Rank>[]): Generator<Rank, undefined> {
+  const heads: { rank: Rank; rest: Iterator<Rank> }[] = [];
+  for (const rest of sets) {
+    const head = rest.next();
+    if (head.done !== true) heads.push({ rank: head.value, rest });
+  }
+  while (heads.length > 0) {
+    const best = heads.reduce((first, head) => (compareRank(head.rank, first.rank) < 0 ? head : first));
+    yield best.rank;
+    const next = best.rest.next();
+    if (next.done === true) heads.splice(heads.indexOf(best), 1);
+    else best.rank = next.value;
+  }
+  return undefined;
+}
+
+/** Encodes the place after which the next page begins. */
+export const encodeCursor = ({ priority, createdAt, workloadId }: Rank): string =>
+  Buffer.from(JSON.stringify([priority, createdAt, workloadId])).toString("base64url");
+
+/** Undoes {@link encodeCursor}; `undefined` for a text that it does not make. */
+export function decodeCursor(cursor: string): Rank | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
+    if (!Array.isArray(value)) return undefined;
+    const [priority, createdAt, workloadId] = value as unknown[];
+    if (typeof priority !== "number" || typeof createdAt !== "number" || typeof workloadId !== "string")
+      return undefined;
+    return { priority, createdAt, workloadId };
+  } catch {
+    return undefined;
+  }
+}
+
+export interface ProjectedPage {
+  readonly workloads: readonly Projected[];
+  readonly next?: Rank;
+}
+
+/** Workloads that pass the filter, high priority first, then oldest, after a place (contract 1.13). */
+export function pageOf(
+  index: WorkloadIndex,
+  filter: PageFilter,
+  range: { readonly limit: number; readonly after?: Rank },
+): ProjectedPage {
+  const { tenantId, applicationId } = filter;
+  const queue =
+    tenantId !== undefined && applicationId !== undefined ? queueOf({ tenantId, applicationId }) : undefined;
+  const sets = [...index.ranksOf(statesOf(filter.state), queue)].map((ranks) => ranks.items(range.after));
+  const workloads: Projected[] = [];
+  for (const rank of merged(sets)) {
+    if (range.after !== undefined && compareRank(rank, range.after) <= 0) continue;
+    const workload = index.get(rank.workloadId);
+    if (workload === undefined || !matches(workload.record, filter)) continue;
+    const last = workloads.at(-1);
+    if (workloads.length === range.limit && last !== undefined)
+      return {
+        workloads,
+        next: { priority: last.record.priority, createdAt: last.record.createdAt, workloadId: last.record.workloadId },
+      };
+    workloads.push(workload);
+  }
+  return { workloads };
+}

@@ -1,0 +1,50 @@
+import type { WorkloadRecord } from "../../core/workload/record.ts";
+import type { Entry } from "../store.ts";
+import type { StoredWorkload } from "../../wire/codec.ts";
+
+/** A committed workload as a node's view holds it: enough to decide on, and to build the next commit on. */
+export interface Projected extends StoredWorkload {
+  readonly key: string;
+  readonly shard: number;
+  readonly revision: number;
+  readonly operations: readonly string[];
+  /** The authority node that committed it. */
+  readonly node: string | undefined;
+}
+
+/** Makes a view of an entry. */
+export const projectedOf = (shard: number, entry: Entry, stored: StoredWorkload): Projected => ({
+  ...stored,
+  key: entry.key,
+  shard,
+  revision: entry.revision,
+  operations: entry.operations,
+  node: entry.provenance["node"],
+});
+
+const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
+
+/** A record's place in a list or a queue: high priority first, then oldest (contract 1.13, 2.4). */
+export interface Rank {
+  readonly priority: number;
+  readonly createdAt: number;
+  readonly workloadId: string;
+}
+
+export const rankOf = ({ priority, createdAt, workloadId }: WorkloadRecord): Rank => ({
+  priority,
+  createdAt,
+  workloadId,
+});
+
+export const compareRank = (left: Rank, right: Rank): number =>
+  right.priority - left.priority || left.createdAt - right.createdAt || compareText(left.workloadId, right.workloadId);
+
+/** Something that is due at an instant. */
+export interface Due {
+  readonly at: number;
+  readonly workloadId: string;
+}
+
+export const compareDue = (left: Due, right: Due): number =>
+  left.at - right.at || compareText(left.workloadId, right.workloadId);

@@ -1,0 +1,249 @@
+import type { Log } from "../../base/log.ts";
+import { decodeNodeHeartbeat, decodeWorkload, type NodeHeartbeat } from "../../wire/codec.ts";
+import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
+import { projectedOf, type Projected } from "./projected.ts";
+import type { ReadyHooks } from "./ready-queues.ts";
+import { WorkloadIndex } from "./workload-index.ts";
+
+/** An authority node as the log shows it. */
+export interface NodeSeen extends NodeHeartbeat {
+  /** The store's clock when the node last wrote, epoch ms. */
+  readonly at: number;
+  readonly revision: number;
+  readonly shard: number;
+}
+
+/** A change as the log delivered it, in the order of its shard. */
+export interface Delivered {
+  readonly shard: number;
+  readonly revision: number;
+  readonly workload: Projected;
+}
+
+type ShardState = "loading" | "current" | "interrupted" | "missing";
+
+interface Waiter {
+  readonly revision: number;
+  readonly settle: (seen: boolean) => void;
+}
+
+/** The view of one shard: its follower, what it has seen, and who waits for more. */
+class ShardView {
+  state: ShardState = "loading";
+  pending = 0;
+  follower: Follower | undefined;
+  waiters: Waiter[] = [];
+  /** Highest revision that this view has taken in from its follower. */
+  seen = 0;
+  /** The stream as a whole: its identity decides what a revision means. */
+  resets = 0;
+}
+
+/** Key families that a node follows: workloads, nodes, the store's own record. Payloads and reservations are read on demand. */
+const followed = ["w", "n", "m"] as const;
+
+export interface ProjectionOptions extends ReadyHooks {
+  readonly store: Store;
+  readonly log: Log;
+  /** The authority's time, ms. */
+  readonly now: () => number;
+  /** Told every node heartbeat as the log delivers it, with the store's time. */
+  readonly onNode?: (node: NodeSeen) => void;
+}
+
+/**
+ * A node's watched view of all shards (contract 5.4). Entries apply by revision, never backwards; own commits are
+ * applied at once. It never claims to be the truth: decisions built on it are guarded by their commit, and refusals are
+ * confirmed by a fresh read.
+ */
+export class Projection {
+  readonly index: WorkloadIndex;
+  readonly #options: ProjectionOptions;
+  readonly #views: readonly ShardView[];
+  readonly #nodes = new Map<string, NodeSeen>();
+  readonly #listeners = new Set<(delivered: Delivered) => void>();
+  #held: { shard: Shard; entry: Entry }[] | undefined;
+
+  constructor(options: ProjectionOptions) {
+    this.#options = options;
+    this.index = new WorkloadIndex(options);
+    this.#views = options.store.shards.map(() => new ShardView());
+  }
+
+  /** Begins to follow every shard. */
+  start(): void {
+    for (const shard of this.#options.store.shards) {
+      const view = this.#view(shard.index);
+      view.follower = shard.follow({
+        families: followed,
+        onEntry: (entry) => this.#take(shard, entry),
+        onState: (state) => this.#turn(shard, state),
+      });
+    }
+  }
+
+  /** Ends following; whoever waits is told that it will not be seen. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#views.map((view) => view.follower?.stop()));
+    for (const view of this.#views) for (const waiter of view.waiters.splice(0)) waiter.settle(false);
+  }
+
+  /** Stops taking entries in until {@link release}; they are kept. For tests that need a view to be old. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** Takes in what was held back, and goes on. */
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const { shard, entry } of held) this.#take(shard, entry);
+  }
+
+  get isHeld(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Takes a version in that was read or committed outside the follower. Older than what is known: ignored. */
+  adopt(workload: Projected): void {
+    this.index.apply(workload);
+  }
+
+  /** All shards delivered everything that was committed before they began, and none is broken off. */
+  isCurrent(): boolean {
+    return this.#views.every((view) => view.state === "current");
+  }
+
+  /** Why it is not current, in words; empty when it is. */
+  obstacles(): readonly string[] {
+    return this.#views.flatMap((view, shard) => {
+      if (view.state === "current") return [];
+      const left = view.state === "loading" ? `, ${view.pending} entries left` : "";
+      return [`view of shard ${shard} is ${view.state}${left}`];
+    });
+  }
+
+  /** The revision of each shard up to which the view is complete. */
+  position(): readonly number[] {
+    return this.#views.map((view) =>
+      Math.max(view.seen, this.#held === undefined ? (view.follower?.cursor() ?? 0) : 0),
+    );
+  }
+
+  resets(): number {
+    return this.#views.reduce((total, view) => total + (view.follower?.resets() ?? 0), 0);
+  }
+
+  nodes(): ReadonlyMap<string, NodeSeen> {
+    return this.#nodes;
+  }
+
+  /** Listens to changes of workloads as the log delivers them. Answers how to stop. */
+  listen(listener: (delivered: Delivered) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Waits until the view of a shard has seen a revision: `true`; or `false` when the time is up, or the view is held. */
+  waitFor(shard: number, revision: number, timeoutMs: number): Promise<boolean> {
+    if ((this.position()[shard] ?? 0) >= revision) return Promise.resolve(true);
+    if (this.#held !== undefined) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const view = this.#view(shard);
+      const timer = setTimeout(() => waiter.settle(false), timeoutMs);
+      const waiter: Waiter = {
+        revision,
+        settle: (seen) => {
+          clearTimeout(timer);
+          view.waiters = view.waiters.filter((other) => other !== waiter);
+          resolve(seen);
+        },
+      };
+      view.waiters.push(waiter);
+    });
+  }
+
+  #view(shard: number): ShardView {
+    const view = this.#views[shard];
+    if (view === undefined) throw new RangeError(`no shard ${shard}`);
+    return view;
+  }
+
+  #take(shard: Shard, entry: Entry): void {
+    if (this.#held !== undefined) {
+      this.#held.push({ shard, entry });
+      return;
+    }
+    const view = this.#view(shard.index);
+    view.seen = Math.max(view.seen, entry.revision);
+    if (entry.key.startsWith("w.")) this.#takeWorkload(shard, entry);
+    else if (entry.key.startsWith("n.")) this.#takeNode(shard, entry);
+    if (view.waiters.length > 0) this.#wake(view);
+  }
+
+  #takeWorkload(shard: Shard, entry: Entry): void {
+    const workloadId = entry.key.slice(entry.key.lastIndexOf(".") + 1);
+    const known = this.index.get(workloadId);
+    // Our own commit, or one that a read brought, is here already: no need to decode it again.
+    let workload = known?.shard === shard.index && known.revision === entry.revision ? known : undefined;
+    if (workload === undefined) {
+      const stored = decodeWorkload(entry.value);
+      if (stored === undefined) {
+        this.#options.log.error({ key: entry.key, revision: entry.revision }, "a stored workload can't be read");
+        return;
+      }
+      workload = projectedOf(shard.index, entry, stored);
+      this.index.apply(workload);
+    }
+    if (this.#listeners.size === 0) return;
+    const delivered = { shard: shard.index, revision: entry.revision, workload };
+    for (const listener of this.#listeners) listener(delivered);
+  }
+
+  #takeNode(shard: Shard, entry: Entry): void {
+    const heartbeat = decodeNodeHeartbeat(entry.value);
+    if (heartbeat === undefined) return;
+    const seen: NodeSeen = { ...heartbeat, at: entry.at, revision: entry.revision, shard: shard.index };
+    if (shard.index === 0) this.#nodes.set(heartbeat.nodeId, seen);
+    this.#options.onNode?.(seen);
+  }
+
+  #turn(shard: Shard, state: FollowState): void {
+    const view = this.#view(shard.index);
+    const { log } = this.#options;
+    switch (state.kind) {
+      case "reset":
+        log.warn({ shard: shard.index, reason: state.reason }, "the view of a shard is rebuilt");
+        view.state = "loading";
+        view.seen = 0;
+        view.resets++;
+        if (this.#held !== undefined) this.#held = this.#held.filter((held) => held.shard.index !== shard.index);
+        this.index.forgetShard(shard.index);
+        return;
+      case "loading":
+        view.state = "loading";
+        view.pending = state.pending;
+        return;
+      case "current":
+        if (view.state !== "current")
+          log.info({ shard: shard.index, revision: state.revision }, "the view of a shard is current");
+        view.state = "current";
+        if (this.#held === undefined) view.seen = Math.max(view.seen, state.revision);
+        this.#wake(view);
+        return;
+      case "interrupted":
+        log.warn({ shard: shard.index, reason: state.reason }, "following a shard broke off");
+        view.state = "interrupted";
+        return;
+      case "missing":
+        log.error({ shard: shard.index, reason: state.reason }, "a shard's stream is missing; it is not recreated");
+        view.state = "missing";
+        return;
+    }
+  }
+
+  #wake(view: ShardView): void {
+    const seen = Math.max(view.seen, view.follower?.cursor() ?? 0);
+    for (const waiter of [...view.waiters]) if (waiter.revision <= seen) waiter.settle(true);
+  }
+}

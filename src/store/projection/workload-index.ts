@@ -1,0 +1,206 @@
+import type { DependencyStates } from "../../core/workload/claim.ts";
+import { nextDeadline } from "../../core/workload/deadlines.ts";
+import type { WorkloadRecord } from "../../core/workload/record.ts";
+import { heldStates, type WorkloadState } from "../../core/workload/states.ts";
+import { compareDue, compareRank, rankOf, type Due, type Projected, type Rank } from "./projected.ts";
+import { queueOf, ReadyQueues, type ReadyHooks } from "./ready-queues.ts";
+import { SortedSet } from "./sorted-set.ts";
+
+/** What was filed for a record, so that it can be taken out again. */
+interface Filed {
+  readonly queue: string;
+  readonly state: WorkloadState;
+  readonly rank: Rank;
+  readonly lease: Due | undefined;
+  readonly deadline: Due | undefined;
+  readonly worker: string | undefined;
+}
+
+/** The worker of a claim within its application. */
+const workerOf = (record: WorkloadRecord): string | undefined =>
+  record.currentClaim === undefined
+    ? undefined
+    : JSON.stringify([record.tenantId, record.applicationId, record.currentClaim.workerId]);
+
+const addTo = <Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void => {
+  const set = map.get(key);
+  if (set === undefined) map.set(key, new Set([item]));
+  else set.add(item);
+};
+
+const removeFrom = <Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void => {
+  const set = map.get(key);
+  set?.delete(item);
+  if (set?.size === 0) map.delete(key);
+};
+
+/**
+ * Current workloads with their indexes (contract 5.4): by application and state, the ready queues, due leases and
+ * deadlines, claims by worker, dependants, counts. All derived from records alone.
+ */
+export class WorkloadIndex {
+  readonly #workloads = new Map<string, Projected>();
+  readonly #filed = new Map<string, Filed>();
+  readonly #byState = new Map<string, Map<WorkloadState, SortedSet<Rank>>>();
+  readonly #leases = new SortedSet<Due>(compareDue);
+  readonly #deadlines = new SortedSet<Due>(compareDue);
+  readonly #byWorker = new Map<string, Set<string>>();
+  readonly #dependants = new Map<string, Set<string>>();
+  readonly #counts = new Map<WorkloadState, number>();
+  readonly #ready: ReadyQueues;
+  readonly #now: () => number;
+
+  constructor(options: { readonly now: () => number } & ReadyHooks) {
+    this.#now = options.now;
+    this.#ready = new ReadyQueues(options);
+  }
+
+  get size(): number {
+    return this.#workloads.size;
+  }
+
+  get ready(): ReadyQueues {
+    return this.#ready;
+  }
+
+  get(workloadId: string): Projected | undefined {
+    return this.#workloads.get(workloadId);
+  }
+
+  all(): IterableIterator<Projected> {
+    return this.#workloads.values();
+  }
+
+  /** Takes a newer version of a workload in; `false` when what is known is as new. */
+  apply(next: Projected): boolean {
+    const { record } = next;
+    const { workloadId } = record;
+    const known = this.#workloads.get(workloadId);
+    if (known !== undefined && known.shard === next.shard && known.revision >= next.revision) return false;
+    this.#unfile(workloadId);
+    this.#workloads.set(workloadId, next);
+    if (known === undefined)
+      for (const dependency of record.dependencies) addTo(this.#dependants, dependency.workloadId, workloadId);
+    this.#file(record);
+    this.#ready.file(record, { now: this.#now(), dependencies: this.dependencyStates(record) });
+    if (known?.record.state !== record.state) this.#refileDependants(workloadId);
+    return true;
+  }
+
+  /** Forgets all workloads of a shard: it is about to be told anew. */
+  forgetShard(shard: number): void {
+    for (const [workloadId, { shard: home, record }] of this.#workloads) {
+      if (home !== shard) continue;
+      this.#unfile(workloadId);
+      this.#ready.remove(workloadId);
+      for (const dependency of record.dependencies) removeFrom(this.#dependants, dependency.workloadId, workloadId);
+      this.#workloads.delete(workloadId);
+    }
+  }
+
+  /** States of a record's dependencies, as far as they exist in its own tenant and application. */
+  dependencyStates(record: WorkloadRecord): DependencyStates {
+    const states = new Map<string, WorkloadState>();
+    for (const { workloadId } of record.dependencies) {
+      const found = this.#workloads.get(workloadId)?.record;
+      if (found?.tenantId === record.tenantId && found.applicationId === record.applicationId)
+        states.set(workloadId, found.state);
+    }
+    return states;
+  }
+
+  /** Moves early workloads whose time has come into their queues. */
+  promoteDue(): void {
+    const now = this.#now();
+    for (const workloadId of [...this.#ready.dueAt(now)]) this.refile(workloadId);
+  }
+
+  /** Files a READY workload where it stands now. */
+  refile(workloadId: string): void {
+    const record = this.#workloads.get(workloadId)?.record;
+    if (record !== undefined)
+      this.#ready.file(record, { now: this.#now(), dependencies: this.dependencyStates(record) });
+  }
+
+  /** Workloads whose lease has run out at an instant, longest ago first. */
+  leasesDue(now: number): readonly string[] {
+    return this.#dueIn(this.#leases, now);
+  }
+
+  /** Workloads of which a deadline has passed at an instant, longest ago first. */
+  deadlinesDue(now: number): readonly string[] {
+    return this.#dueIn(this.#deadlines, now);
+  }
+
+  /** Ids of the workloads that a worker holds. */
+  claimsOf(scope: { readonly tenantId: string; readonly applicationId: string }, workerId: string): readonly string[] {
+    return [...(this.#byWorker.get(JSON.stringify([scope.tenantId, scope.applicationId, workerId])) ?? [])];
+  }
+
+  /** Sorted sets of an application's workloads in the given states, or of every application's. */
+  *ranksOf(states: readonly WorkloadState[], queue?: string): Generator<SortedSet<Rank>, undefined> {
+    const queues = queue === undefined ? this.#byState.values() : [this.#byState.get(queue)];
+    for (const byState of queues)
+      for (const state of states) {
+        const ranks = byState?.get(state);
+        if (ranks !== undefined) yield ranks;
+      }
+    return undefined;
+  }
+
+  /** How many workloads are in each state. */
+  counts(): ReadonlyMap<WorkloadState, number> {
+    return this.#counts;
+  }
+
+  #dueIn(set: SortedSet<Due>, now: number): readonly string[] {
+    const due: string[] = [];
+    for (const { at, workloadId } of set.items()) {
+      if (at > now) break;
+      due.push(workloadId);
+    }
+    return due;
+  }
+
+  #refileDependants(workloadId: string): void {
+    for (const dependant of this.#dependants.get(workloadId) ?? [])
+      if (this.#workloads.get(dependant)?.record.state === "READY") this.refile(dependant);
+  }
+
+  #file(record: WorkloadRecord): void {
+    const { workloadId, state, currentClaim } = record;
+    const next = nextDeadline(record);
+    const filed: Filed = {
+      queue: queueOf(record),
+      state,
+      rank: rankOf(record),
+      lease:
+        currentClaim !== undefined && heldStates.includes(state)
+          ? { at: currentClaim.expiresAt, workloadId }
+          : undefined,
+      deadline: next === undefined ? undefined : { at: next.deadlineAt, workloadId },
+      worker: workerOf(record),
+    };
+    this.#filed.set(workloadId, filed);
+    let byState = this.#byState.get(filed.queue);
+    if (byState === undefined) this.#byState.set(filed.queue, (byState = new Map()));
+    let ranks = byState.get(state);
+    if (ranks === undefined) byState.set(state, (ranks = new SortedSet(compareRank)));
+    ranks.add(filed.rank);
+    if (filed.lease !== undefined) this.#leases.add(filed.lease);
+    if (filed.deadline !== undefined) this.#deadlines.add(filed.deadline);
+    if (filed.worker !== undefined) addTo(this.#byWorker, filed.worker, workloadId);
+    this.#counts.set(state, (this.#counts.get(state) ?? 0) + 1);
+  }
+
+  #unfile(workloadId: string): void {
+    const filed = this.#filed.get(workloadId);
+    if (filed === undefined) return;
+    this.#filed.delete(workloadId);
+    this.#byState.get(filed.queue)?.get(filed.state)?.delete(filed.rank);
+    if (filed.lease !== undefined) this.#leases.delete(filed.lease);
+    if (filed.deadline !== undefined) this.#deadlines.delete(filed.deadline);
+    if (filed.worker !== undefined) removeFrom(this.#byWorker, filed.worker, workloadId);
+    this.#counts.set(filed.state, (this.#counts.get(filed.state) ?? 1) - 1);
+  }
+}
