@@ -1,0 +1,181 @@
+import {
+  AuthorizationError,
+  headers,
+  InvalidArgumentError,
+  PermissionViolationError,
+  RequestError,
+} from "@nats-io/nats-core";
+import type { Msg, NatsConnection, TlsOptions } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import type { NodeConnectionOptions } from "@nats-io/transport-node";
+import { MandateError } from "../core/errors.ts";
+import { packValue, unpackValue } from "../wire/codec.ts";
+import { workSubject, type WorkVerb } from "../wire/subjects.ts";
+import { backoffDelayMs, pause } from "./backoff.ts";
+import { persist, type TryOutcome } from "./persistence.ts";
+import { errorOfProblem } from "./problem.ts";
+
+/** How to reach NATS: plain data, since a second thread opens a connection of its own with it. */
+export interface WorkConnectionOptions {
+  /** NATS addresses, such as `nats://127.0.0.1:4222`. At least one; the client finds the rest of the cluster. */
+  readonly servers: readonly string[];
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly encoding: "json" | "msgpack";
+  /** Shown by the server's monitoring. */
+  readonly clientName: string;
+  readonly login?: NatsLogin | undefined;
+}
+
+/** Credentials, as far as they are plain data. */
+export interface NatsLogin {
+  readonly user?: string;
+  readonly pass?: string;
+  readonly token?: string;
+  readonly tls?: TlsOptions;
+}
+
+export interface WorkCallOptions {
+  /** How long to repeat the call, ms. */
+  readonly deadlineMs: number;
+  /** How long the server may hold the answer back, ms. */
+  readonly waitMs?: number;
+  /** How long one try may take beside that, ms. Default 5,000. */
+  readonly tryTimeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+const TRY_TIMEOUT_MS = 5_000;
+const MSGPACK = "application/msgpack";
+
+/** A worker's calls to the authority over NATS request/reply (contract 6.3). */
+export class WorkConnection {
+  readonly #nats: NatsConnection;
+  readonly #options: WorkConnectionOptions;
+
+  /** Called when the connection breaks: what waits for an answer will get none. */
+  readonly #onBreak = new Set<(lost: TryOutcome<never>) => void>();
+
+  private constructor(nats: NatsConnection, options: WorkConnectionOptions) {
+    this.#nats = nats;
+    this.#options = options;
+    void this.#watch();
+  }
+
+  /**
+   * Connects, however long it takes; later the connection comes back by itself whenever it is lost.
+   *
+   * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials. An abort throws the signal's
+   * reason.
+   */
+  static async open(options: WorkConnectionOptions, signal?: AbortSignal): Promise<WorkConnection> {
+    for (let place = 0; ; place++) {
+      signal?.throwIfAborted();
+      try {
+        return new WorkConnection(await connect(dialOptions(options)), options);
+      } catch (thrown) {
+        if (thrown instanceof AuthorizationError)
+          throw new MandateError("WORKLOAD_UNAUTHORIZED", "NATS does not take the credentials", { cause: thrown });
+        await pause(backoffDelayMs(place), signal);
+      }
+    }
+  }
+
+  /**
+   * Makes a call, again and again with the same arguments, until its outcome is definite.
+   *
+   * @throws MandateError the authority's refusal, or what {@link persist} throws at the deadline.
+   */
+  call(verb: WorkVerb, args: object, options: WorkCallOptions): Promise<unknown> {
+    const payload = this.#options.encoding === "json" ? JSON.stringify(args) : packValue(args);
+    const timeout = (options.tryTimeoutMs ?? TRY_TIMEOUT_MS) + (options.waitMs ?? 0);
+    return persist(() => this.#tryUnlessBroken(verb, payload, timeout), {
+      deadlineMs: options.deadlineMs + (options.waitMs ?? 0),
+      changes: verb !== "work.context" && verb !== "claim.validate",
+      signal: options.signal,
+    });
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.#nats.status()) {
+      if (status.type !== "disconnect") continue;
+      for (const end of this.#onBreak) end({ kind: "lost", sent: true, cause: status });
+      this.#onBreak.clear();
+    }
+  }
+
+  /** The client leaves requests waiting for their time-out when their connection breaks; this one does not. */
+  #tryUnlessBroken(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+    return new Promise((resolve) => {
+      this.#onBreak.add(resolve);
+      void this.#try(verb, payload, timeout).then((outcome) => {
+        this.#onBreak.delete(resolve);
+        resolve(outcome);
+      });
+    });
+  }
+
+  async #try(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+    const subject = workSubject(this.#options, verb);
+    let answer: Msg;
+    try {
+      answer =
+        typeof payload === "string"
+          ? await this.#nats.request(subject, payload, { timeout })
+          : await this.#nats.request(subject, payload, { timeout, headers: msgpackHeaders() });
+    } catch (thrown) {
+      return lostCall(thrown);
+    }
+    const code = answer.headers?.get("Nats-Service-Error-Code") ?? "";
+    const body = decodeBody(answer);
+    if (code === "") return { kind: "answered", answer: body };
+    return { kind: "refused", error: errorOfProblem(Number(code), body) };
+  }
+
+  /** Ends the connection; calls that wait for an answer get none. */
+  close(): Promise<void> {
+    return this.#nats.close();
+  }
+}
+
+const dialOptions = (options: WorkConnectionOptions): NodeConnectionOptions => ({
+  ...options.login,
+  name: options.clientName,
+  servers: [...options.servers],
+  timeout: 2_000,
+  noAsyncTraces: true,
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 100,
+  reconnectJitter: 100,
+  pingInterval: 5_000,
+  ignoreAuthErrorAbort: true,
+});
+
+function msgpackHeaders(): ReturnType<typeof headers> {
+  const set = headers();
+  set.set("Content-Type", MSGPACK);
+  return set;
+}
+
+function decodeBody(answer: Msg): unknown {
+  if (answer.data.length === 0) return undefined;
+  return answer.headers?.get("Content-Type") === MSGPACK ? unpackValue(answer.data) : (answer.json() as unknown);
+}
+
+function lostCall(thrown: unknown): TryOutcome<never> {
+  if (thrown instanceof RequestError && thrown.isNoResponders()) return { kind: "lost", sent: false, cause: thrown };
+  if (
+    thrown instanceof PermissionViolationError ||
+    (thrown instanceof RequestError && thrown.cause instanceof PermissionViolationError)
+  )
+    return {
+      kind: "refused",
+      error: new MandateError("WORKLOAD_UNAUTHORIZED", "NATS refuses this subject", { cause: thrown }),
+    };
+  if (thrown instanceof InvalidArgumentError)
+    return {
+      kind: "refused",
+      error: new MandateError("WORKLOAD_TOO_LARGE", "the message is larger than NATS takes", { cause: thrown }),
+    };
+  return { kind: "lost", sent: true, cause: thrown };
+}

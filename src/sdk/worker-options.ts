@@ -1,0 +1,84 @@
+import { silentLog, type Log } from "../base/log.ts";
+import { MandateError } from "../core/errors.ts";
+import { WAIT_MS_MAX } from "../wire/limits.ts";
+import { parseShape } from "../wire/parse.ts";
+import { claimNextRequest } from "../wire/requests.ts";
+import type { NatsLogin } from "./work-connection.ts";
+import type { Handler } from "./work-context.ts";
+import { workerIdOf } from "./worker-identity.ts";
+
+export interface WorkerOptions {
+  /** NATS addresses, such as `nats://127.0.0.1:4222`. */
+  readonly servers: readonly string[];
+  readonly tenantId: string;
+  readonly applicationId: string;
+  /** Names the worker; its id is made of the three. Several processes may share it. */
+  readonly name: string;
+  readonly capabilities?: readonly string[];
+  /** How many workloads to run at once. Default 1. */
+  readonly concurrency?: number;
+  /** Length of a lease, ms: how soon the work of a worker that vanished goes to another. Default 30,000. */
+  readonly leaseMs?: number;
+  readonly handler: Handler;
+  /** How long one request for work waits at the authority, ms. Default 5,000, and never more than a third of a lease. */
+  readonly waitMs?: number;
+  /** How long handlers may go on after {@link RunningWorker.stop} or SIGTERM, ms. Default 20,000. */
+  readonly graceMs?: number;
+  /** Whether SIGTERM and SIGINT stop the worker. Default true. A second signal then ends the process as usual. */
+  readonly handleSignals?: boolean;
+  readonly encoding?: "json" | "msgpack";
+  readonly login?: NatsLogin;
+  readonly log?: Log;
+  /** Ends the attempt to connect, and later stops the worker. */
+  readonly signal?: AbortSignal;
+}
+
+/** The options with every default in its place. */
+export type WorkerSettings = Required<Omit<WorkerOptions, "login" | "signal" | "servers" | "encoding">> & {
+  readonly workerId: string;
+};
+
+/**
+ * Checks the options and fills in what is left out.
+ *
+ * @throws MandateError `WORKLOAD_INVALID`; details name the option.
+ */
+export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
+  const { tenantId, applicationId, name } = options;
+  const leaseMs = options.leaseMs ?? 30_000;
+  const workerId = workerIdOf({ tenantId, applicationId, name });
+  const waitMs = Math.round(Math.min(options.waitMs ?? 5_000, WAIT_MS_MAX, leaseMs / 3));
+  const concurrency = options.concurrency ?? 1;
+  const capabilities = [...(options.capabilities ?? [])];
+  const parsed = parseShape(claimNextRequest, {
+    tenantId,
+    applicationId,
+    workerId,
+    capabilities,
+    max: 1,
+    waitMs,
+    leaseMs,
+  });
+  if (!parsed.ok) throw MandateError.of(parsed.error);
+  const refusal = (path: string, rule: string): MandateError =>
+    new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
+      details: { paths: [path], issues: [{ path, message: rule }] },
+    });
+  if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
+    throw refusal("concurrency", "is not a whole number from 1 to 10,000");
+  if (options.servers.length === 0) throw refusal("servers", "names no server");
+  return {
+    tenantId,
+    applicationId,
+    name,
+    workerId,
+    capabilities,
+    concurrency,
+    leaseMs,
+    waitMs,
+    handler: options.handler,
+    graceMs: options.graceMs ?? 20_000,
+    handleSignals: options.handleSignals ?? true,
+    log: options.log ?? silentLog,
+  };
+}
