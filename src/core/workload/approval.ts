@@ -23,7 +23,8 @@ export interface DecideAnswer {
 /** Longest reason that is kept (contract 1.9). */
 export const DECISION_REASON_LENGTH_MAX = 512;
 
-function mayDecide(record: WorkloadRecord, approval: Approval, decider: Subject): boolean {
+/** Whether the policy lets a subject decide about a workload (contract 1.9). */
+export function mayDecide(record: Pick<WorkloadRecord, "requestedBy">, approval: Approval, decider: Subject): boolean {
   const { approverKinds, approvers } = approval.policy;
   if (!approverKinds.some((kind) => kind === decider.kind)) return false;
   if (approvers.length > 0 && !approvers.some((approver) => sameSubject(approver, decider))) return false;

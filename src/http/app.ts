@@ -1,0 +1,143 @@
+import { Hono } from "hono";
+import type { Registry } from "prom-client";
+import { monotonicMs } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { MandateError } from "../core/errors.ts";
+import type { Subject } from "../core/subject.ts";
+import { answerProblem, type HttpAnswer } from "./answer.ts";
+import type { HttpAuthority } from "./authority-port.ts";
+import { defaultHttpConfig, type HttpConfig } from "./config.ts";
+import type { HttpContext, HttpEnvironment } from "./context.ts";
+import { HttpMeters } from "./meters.ts";
+import { readPosition, readQuery, readSubject } from "./request.ts";
+import type { Exchange, HttpRoute, HttpServices } from "./route.ts";
+import { makeRoutes } from "./routes.ts";
+import { UnderWay } from "./under-way.ts";
+
+export interface HttpAppOptions {
+  readonly authority: HttpAuthority;
+  readonly log: Log;
+  /** Where the door's measures go, and what `/metrics` shows. One application to a registry. */
+  readonly metrics: Registry;
+  readonly config?: Partial<HttpConfig>;
+  /** Aborted when the server stops. */
+  readonly stopping?: AbortSignal;
+}
+
+/** Whoever asks for what nobody need ask for by name. */
+const anybody: Subject = { kind: "service", id: "anybody" };
+
+/** Every answer says in which mode the node runs (contract 4.3). */
+const MODE = { "mandate-mode": "open" } as const;
+
+const toResponse = ({ status, body, contentType, headers }: HttpAnswer): Response =>
+  new Response(body ?? null, {
+    status,
+    headers: { ...(contentType === undefined ? {} : { "content-type": contentType }), ...MODE, ...headers },
+  });
+
+/** What a route throws, as an answer. Anything but a refusal is a bug of ours: logged, and not shown. */
+function answerThrown(thrown: unknown, log: Log): HttpAnswer {
+  if (thrown instanceof MandateError) {
+    if (thrown.code === "INTERNAL_ERROR") log.error({ err: thrown }, "a request failed");
+    return answerProblem(thrown);
+  }
+  log.error({ err: thrown }, "a request failed");
+  return answerProblem(new MandateError("INTERNAL_ERROR", "the node failed; its log has the cause"));
+}
+
+/** @throws MandateError `AUTHORITY_NOT_READY` when the node does not get there in time (contract 6.2). */
+async function awaitRevision(context: HttpContext, services: HttpServices): Promise<void> {
+  const position = readPosition(context, services.authority.shards);
+  if (position === undefined) return;
+  if (await services.authority.waitForPosition(position, services.config.minRevisionWaitMs)) return;
+  throw new MandateError("AUTHORITY_NOT_READY", "this node has not seen the revision that the request asks for", {
+    details: { ...position },
+  });
+}
+
+/**
+ * Serves one route: bounds, subject, revision, then the handler. No refusal gets past it. Whether the node may take a
+ * write at all is the authority's to say, and it says so before it does anything.
+ */
+function serveRoute(
+  route: HttpRoute,
+  services: HttpServices,
+  underWay: UnderWay,
+): (context: HttpContext) => Promise<Response> {
+  const meter = services.meters.route(`${route.method} ${route.path}`);
+  const { log } = services;
+  const known = new Set(Object.keys(route.query?.shape ?? {}));
+  const open = route.kind === "system";
+  return async (context) => {
+    const from = monotonicMs();
+    let answer: HttpAnswer;
+    const leave = underWay.enter(route.kind);
+    try {
+      if (leave === undefined) throw new MandateError("AUTHORITY_OVERLOADED", "too many requests are under way");
+      const subject = open ? anybody : readSubject(context);
+      const exchange: Exchange = { services, context, subject, query: readQuery(context, known) };
+      if (!open) await awaitRevision(context, services);
+      answer = await route.handle(exchange);
+    } catch (thrown) {
+      answer = answerThrown(thrown, log);
+    } finally {
+      leave?.();
+    }
+    meter.answered(answer.status, monotonicMs() - from);
+    if (answer.status >= 400)
+      log.debug({ route: route.path, method: route.method, status: answer.status }, "refused over HTTP");
+    return toResponse(answer);
+  };
+}
+
+const routerPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+
+const matches = (route: HttpRoute, path: string): boolean => {
+  const wanted = route.path.split("/");
+  const given = path.split("/");
+  return (
+    wanted.length === given.length &&
+    wanted.every((part, index) => (part.startsWith("{") ? given[index] !== "" : part === given[index]))
+  );
+};
+
+/** What the router knows no handler for: another method of a route that exists, or no route. */
+function answerUnmatched(context: HttpContext, routes: readonly HttpRoute[]): HttpAnswer {
+  const methods = routes.filter((route) => matches(route, context.req.path)).map(({ method }) => method as string);
+  if (methods.length === 0) return answerProblem(new MandateError("ROUTE_NOT_FOUND", "there is no such route"));
+  const allow = [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ");
+  if (context.req.method === "OPTIONS") return { status: 204, headers: { allow } };
+  return answerProblem(new MandateError("METHOD_NOT_ALLOWED", `the route does not take ${context.req.method}`), {
+    allow,
+  });
+}
+
+/**
+ * The HTTP door of a node in open mode (contract 6.2) as an application that `request()` drives without a port. Nothing
+ * in it decides: it parses, calls the authority and renders. Answers are always ours: every refusal is a problem
+ * document with a code of the registry.
+ */
+export function createHttpApp(options: HttpAppOptions): Hono<HttpEnvironment> {
+  const config: HttpConfig = { ...defaultHttpConfig, ...options.config };
+  const services: HttpServices = {
+    authority: options.authority,
+    log: options.log,
+    registry: options.metrics,
+    meters: new HttpMeters(options.metrics),
+    config,
+    stopping: options.stopping ?? new AbortController().signal,
+  };
+  const app = new Hono<HttpEnvironment>();
+  const underWay = new UnderWay(config);
+  const routes = makeRoutes();
+  for (const route of routes) app.on(route.method, routerPath(route.path), serveRoute(route, services, underWay));
+  const unmatched = services.meters.route("none");
+  app.notFound((context) => {
+    const answer = answerUnmatched(context, routes);
+    unmatched.answered(answer.status, 0);
+    return toResponse(answer);
+  });
+  app.onError((thrown) => toResponse(answerThrown(thrown, services.log)));
+  return app;
+}

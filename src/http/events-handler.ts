@@ -1,0 +1,81 @@
+import type { ChangeEvent } from "../authority/api.ts";
+import { MandateError } from "../core/errors.ts";
+import { parseShape } from "../wire/parse.ts";
+import type { HttpAnswer } from "./answer.ts";
+import { invalidAt } from "./answer.ts";
+import { EventFeed, parsePositions } from "./event-feed.ts";
+import { single } from "./request.ts";
+import type { Exchange } from "./route.ts";
+import { eventsQuery } from "./schemas.ts";
+
+/** Which changes the client wants. */
+function matcherOf(query: Exchange["query"]): (event: ChangeEvent) => boolean {
+  const shaped = parseShape(eventsQuery, {
+    tenantId: single(query, "tenantId"),
+    applicationId: single(query, "applicationId"),
+    workloadId: single(query, "workloadId"),
+    state: query.get("state"),
+  });
+  if (!shaped.ok) throw MandateError.of(shaped.error);
+  const { tenantId, applicationId, workloadId, state } = shaped.value;
+  const states = state === undefined ? undefined : new Set(state);
+  return (event) =>
+    (tenantId === undefined || event.tenantId === tenantId) &&
+    (applicationId === undefined || event.applicationId === applicationId) &&
+    (workloadId === undefined || event.workloadId === workloadId) &&
+    states?.has(event.state) !== false;
+}
+
+/** Where the client stands: what it says, or now. */
+async function positionsOf(exchange: Exchange): Promise<readonly number[]> {
+  const { context, services, query } = exchange;
+  const { authority, config } = services;
+  const lastEventId = context.req.header("last-event-id") ?? single(query, "Last-Event-ID");
+  if (lastEventId === undefined || lastEventId === "") return authority.position();
+  const positions = parsePositions(lastEventId, authority.shards);
+  if (positions === undefined) throw invalidAt("Last-Event-ID", "is not an id of this deployment's events");
+  // A client may come from a node that is ahead of this one: then its next events are those after its own position.
+  const waits = positions.map((revision, shard) =>
+    authority.waitForPosition({ shard, revision }, config.minRevisionWaitMs),
+  );
+  if ((await Promise.all(waits)).every(Boolean)) return positions;
+  throw new MandateError("AUTHORITY_NOT_READY", "this node has not seen the events that the client has", {
+    details: { positions: authority.position() },
+  });
+}
+
+/** Committed changes as server-sent events (contract 6.2). */
+export async function streamEvents(exchange: Exchange, openFeeds: Set<EventFeed>): Promise<HttpAnswer> {
+  const { context, services, query } = exchange;
+  const { config, meters, stopping } = services;
+  const matches = matcherOf(query);
+  const positions = await positionsOf(exchange);
+  const headers = { "cache-control": "no-store", "x-accel-buffering": "no" };
+  const answer: HttpAnswer = { status: 200, contentType: "text/event-stream", headers };
+  if (context.req.method === "HEAD") return answer;
+  if (openFeeds.size >= config.eventStreamsMax)
+    throw new MandateError("AUTHORITY_OVERLOADED", "too many event streams are open");
+  const onStop = (): void => feed.end("closed");
+  const feed = new EventFeed({
+    authority: services.authority,
+    positions,
+    matches,
+    backlogMax: config.eventBacklogMax,
+    keepAliveMs: config.keepAliveMs,
+    onEnd: (how) => {
+      openFeeds.delete(feed);
+      meters.streams(openFeeds.size);
+      stopping.removeEventListener("abort", onStop);
+      if (how === "slow") {
+        services.log.info({ backlogMax: config.eventBacklogMax }, "cut off a slow reader of events");
+        context.env?.incoming?.socket.destroy();
+      }
+    },
+  });
+  openFeeds.add(feed);
+  meters.streams(openFeeds.size);
+  stopping.addEventListener("abort", onStop);
+  const body = feed.open();
+  if (stopping.aborted) onStop();
+  return { ...answer, body };
+}

@@ -1,0 +1,56 @@
+import type { Registry } from "prom-client";
+import type { z } from "zod";
+import type { Log } from "../base/log.ts";
+import type { Subject } from "../core/subject.ts";
+import type { HttpAnswer } from "./answer.ts";
+import type { HttpAuthority } from "./authority-port.ts";
+import type { HttpConfig } from "./config.ts";
+import type { HttpContext } from "./context.ts";
+import type { HttpMeters } from "./meters.ts";
+
+/** What all requests share. */
+export interface HttpServices {
+  readonly authority: HttpAuthority;
+  readonly log: Log;
+  readonly registry: Registry;
+  readonly meters: HttpMeters;
+  readonly config: HttpConfig;
+  /** Aborted when the server stops: what waits then answers, what streams then ends. */
+  readonly stopping: AbortSignal;
+}
+
+/** One request to one route. */
+export interface Exchange {
+  readonly services: HttpServices;
+  readonly context: HttpContext;
+  /** Who asks. On routes of the kind `system` nobody need say so, and this is a stand-in. */
+  readonly subject: Subject;
+  /** The query, its names checked against the route's. */
+  readonly query: ReadonlyMap<string, readonly string[]>;
+}
+
+/**
+ * How a route is served. `system`: by anybody, always. The others need a subject, and count against a bound each:
+ * `read` and `write` against requests under way, `wait` against long polls, `stream` against event streams.
+ */
+export type RouteKind = "system" | "read" | "write" | "wait" | "stream";
+
+export interface DocumentedAnswer {
+  readonly description: string;
+  readonly contentType?: string;
+  readonly schema?: z.ZodType;
+}
+
+/** One line of the route table, which drives both the router and the OpenAPI document. */
+export interface HttpRoute {
+  readonly method: "GET" | "POST";
+  /** In OpenAPI's notation: `/v1/workloads/{id}`. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly kind: RouteKind;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  readonly answers: Readonly<Record<number, DocumentedAnswer>>;
+  handle(exchange: Exchange): Promise<HttpAnswer> | HttpAnswer;
+}

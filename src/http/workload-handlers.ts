@@ -1,0 +1,117 @@
+import type { Answered } from "../authority/api.ts";
+import { MandateError } from "../core/errors.ts";
+import { settledStates } from "../core/workload/states.ts";
+import { parseShape } from "../wire/parse.ts";
+import { renderItem } from "../wire/problem.ts";
+import { answerJson, invalidAt, type HttpAnswer } from "./answer.ts";
+import { readJsonBody } from "./body.ts";
+import { contextOf, fillAdmission } from "./members.ts";
+import { parseSubject, readPathId, readRequestId, readScope, renderPosition, single, singleNumber } from "./request.ts";
+import type { Exchange } from "./route.ts";
+import { resultQuery } from "./schemas.ts";
+
+/** The header that tells which revision an answer reflects (contract 6.2). */
+export function revisionOf(answered: Answered<unknown>, exchange: Exchange): Readonly<Record<string, string>> {
+  const { position } = answered;
+  if (position === undefined) return {};
+  return { "mandate-revision": renderPosition(position, exchange.services.authority.shards) };
+}
+
+/** Contract 1.7: 201 when this call created the workload, 200 when an earlier one did. */
+export async function admitWorkload(exchange: Exchange): Promise<HttpAnswer> {
+  const { context, services, subject } = exchange;
+  const request = fillAdmission(await readJsonBody(context), subject, readRequestId(context));
+  const answered = await services.authority.call("admit", request, contextOf(subject));
+  const { workload, created } = answered.answer;
+  return answerJson(answered.answer, {
+    status: created ? 201 : 200,
+    headers: {
+      location: `/v1/workloads/${encodeURIComponent(workload.workloadId)}`,
+      ...revisionOf(answered, exchange),
+    },
+  });
+}
+
+/** Each item is answered as the single door would, in the order of the requests. */
+export async function admitWorkloads(exchange: Exchange): Promise<HttpAnswer> {
+  const { context, services, subject } = exchange;
+  const items = await readJsonBody(context);
+  if (!Array.isArray(items)) throw invalidAt("", "the body is not an array of requests");
+  const requestId = readRequestId(context);
+  const refused = new Map<number, MandateError>();
+  const filled: unknown[] = [];
+  for (const [index, item] of items.entries()) {
+    try {
+      filled.push(fillAdmission(item, subject, requestId === undefined ? undefined : `${requestId}.${index}`));
+    } catch (thrown) {
+      if (!(thrown instanceof MandateError)) throw thrown;
+      refused.set(index, thrown);
+    }
+  }
+  const answered = await services.authority.call("admitMany", filled, contextOf(subject));
+  const answers = answered.answer.values();
+  const woven = items.map((_, index) => {
+    const error = refused.get(index);
+    if (error !== undefined) return renderItem({ ok: false, error });
+    const next = answers.next();
+    return next.done === true ? undefined : renderItem(next.value);
+  });
+  return answerJson(woven, { headers: revisionOf(answered, exchange) });
+}
+
+export async function listWorkloads(exchange: Exchange): Promise<HttpAnswer> {
+  const { services, subject, query } = exchange;
+  const requestedBy = single(query, "requestedBy");
+  const filter = {
+    tenantId: single(query, "tenantId"),
+    applicationId: single(query, "applicationId"),
+    state: query.get("state"),
+    definitionId: single(query, "definitionId"),
+    requestedBy: requestedBy === undefined ? undefined : parseSubject("requestedBy", requestedBy),
+    workerId: single(query, "workerId"),
+    createdFrom: singleNumber(query, "createdFrom"),
+    createdTo: singleNumber(query, "createdTo"),
+    limit: singleNumber(query, "limit"),
+    cursor: single(query, "cursor"),
+  };
+  const answered = await services.authority.call("list", filter, contextOf(subject));
+  return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
+}
+
+export async function getWorkload(exchange: Exchange): Promise<HttpAnswer> {
+  const { services, subject } = exchange;
+  const request = { workloadId: readPathId(exchange.context) };
+  const answered = await services.authority.call("get", request, contextOf(subject, readScope(exchange.query)));
+  return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
+}
+
+/** Waits until nothing more will happen by itself, the time is up, the client is gone or the server stops. */
+export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
+  const { context, services, subject, query } = exchange;
+  const shaped = parseShape(resultQuery, {
+    tenantId: single(query, "tenantId"),
+    applicationId: single(query, "applicationId"),
+    waitMs: singleNumber(query, "waitMs"),
+  });
+  if (!shaped.ok) throw MandateError.of(shaped.error);
+  const { waitMs } = shaped.value;
+  const signal = waitMs === 0 ? services.stopping : AbortSignal.any([services.stopping, context.req.raw.signal]);
+  const answered = await services.authority.waitForSettled(readPathId(context), waitMs, {
+    ...contextOf(subject, readScope(query)),
+    signal,
+  });
+  const { workloadId, state, result, lastFailure } = answered.answer;
+  const answer = { workloadId, state, settled: settledStates.includes(state), result, lastFailure };
+  return answerJson(answer, { headers: revisionOf(answered, exchange) });
+}
+
+export async function explainWorkload(exchange: Exchange): Promise<HttpAnswer> {
+  const { services, subject } = exchange;
+  const workloadId = readPathId(exchange.context);
+  const answered = await services.authority.call(
+    "explain",
+    { workloadId },
+    contextOf(subject, readScope(exchange.query)),
+  );
+  return answerJson({ workloadId, reasons: answered.answer }, { headers: revisionOf(answered, exchange) });
+}

@@ -1,0 +1,149 @@
+import { isUtf8 } from "node:buffer";
+import { err, ok, type Result } from "../base/result.ts";
+import { refuse, type Refusal } from "../core/errors.ts";
+
+/**
+ * JSON as bytes. What the grammar of RFC 8259 allows is read, a repeated member counts with its last value; values that
+ * can't be carried exactly are refused later, by the shapes. Anything else is refused here, and the place is named.
+ */
+export function parseJsonBytes(bytes: Uint8Array): Result<unknown, Refusal> {
+  if (!isUtf8(bytes)) return err(refuse("WORKLOAD_INVALID", "the body is not UTF-8", { paths: [""], issues: [] }));
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  try {
+    return ok(JSON.parse(text) as unknown);
+  } catch {
+    const place = placeAt(text, findJsonFault(text) ?? text.length);
+    const message = `the body is not JSON: line ${place.line}, column ${place.column}`;
+    return err(refuse("WORKLOAD_INVALID", message, { paths: [""], issues: [{ path: "", message }], ...place }));
+  }
+}
+
+/** Where in a text an offset stands: all counted in UTF-16 units, lines and columns from 1. */
+function placeAt(
+  text: string,
+  offset: number,
+): { readonly offset: number; readonly line: number; readonly column: number } {
+  let line = 1;
+  let lineStart = 0;
+  for (let index = text.indexOf("\n"); index >= 0 && index < offset; index = text.indexOf("\n", index + 1)) {
+    line += 1;
+    lineStart = index + 1;
+  }
+  return { offset, line, column: offset - lineStart + 1 };
+}
+
+const isSpace = (character: string): boolean =>
+  character === " " || character === "\n" || character === "\r" || character === "\t";
+const isDigit = (character: string): boolean => character >= "0" && character <= "9";
+
+/** Reads tokens of JSON; each reader moves on past what is right and answers whether all of it was. */
+class Scanner {
+  readonly #text: string;
+  offset = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The character at the offset; empty at the end. */
+  get character(): string {
+    return this.#text.charAt(this.offset);
+  }
+
+  skipSpace(): void {
+    while (isSpace(this.character)) this.offset += 1;
+  }
+
+  /** One given character. */
+  take(character: string): boolean {
+    if (this.character !== character) return false;
+    this.offset += 1;
+    return true;
+  }
+
+  string(): boolean {
+    if (!this.take('"')) return false;
+    for (;;) {
+      const character = this.character;
+      if (character === "" || character < " ") return false;
+      this.offset += 1;
+      if (character === '"') return true;
+      if (character === "\\" && !this.#escape()) return false;
+    }
+  }
+
+  /** `true`, `false`, `null` or a number. */
+  scalar(): boolean {
+    for (const word of ["true", "false", "null"]) {
+      if (this.character !== word.charAt(0)) continue;
+      return [...word].every((character) => this.take(character));
+    }
+    this.take("-");
+    if (!this.take("0") && !this.#digits()) return false;
+    if (this.take(".") && !this.#digits()) return false;
+    if (!this.take("e") && !this.take("E")) return true;
+    if (!this.take("+")) this.take("-");
+    return this.#digits();
+  }
+
+  #digits(): boolean {
+    const from = this.offset;
+    while (isDigit(this.character)) this.offset += 1;
+    return this.offset > from;
+  }
+
+  #escape(): boolean {
+    if (this.take("u")) {
+      for (let count = 0; count < 4; count++) {
+        if (!/^[0-9a-fA-F]$/.test(this.character)) return false;
+        this.offset += 1;
+      }
+      return true;
+    }
+    if (!/^["\\/bfnrt]$/.test(this.character)) return false;
+    this.offset += 1;
+    return true;
+  }
+}
+
+/** Where a text stops being JSON; `undefined` when it is JSON. Needs no more stack for deeper nesting. */
+export function findJsonFault(text: string): number | undefined {
+  const scanner = new Scanner(text);
+  const open: ("}" | "]")[] = [];
+  const member = (): boolean => {
+    scanner.skipSpace();
+    if (!scanner.string()) return false;
+    scanner.skipSpace();
+    return scanner.take(":");
+  };
+  for (;;) {
+    scanner.skipSpace();
+    if (scanner.take("{")) {
+      scanner.skipSpace();
+      if (!scanner.take("}")) {
+        open.push("}");
+        if (!member()) return scanner.offset;
+        continue;
+      }
+    } else if (scanner.take("[")) {
+      scanner.skipSpace();
+      if (!scanner.take("]")) {
+        open.push("]");
+        continue;
+      }
+    } else if (scanner.character === '"' ? !scanner.string() : !scanner.scalar()) return scanner.offset;
+    // A value has ended: containers may end with it, then a comma, or the text.
+    for (;;) {
+      scanner.skipSpace();
+      const closing = open.at(-1);
+      if (closing === undefined) return scanner.character === "" ? undefined : scanner.offset;
+      if (scanner.take(closing)) {
+        open.pop();
+        continue;
+      }
+      if (!scanner.take(",")) return scanner.offset;
+      if (closing === "}" && !member()) return scanner.offset;
+      break;
+    }
+  }
+}
