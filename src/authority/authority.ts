@@ -9,6 +9,7 @@ import { Calls } from "./calls.ts";
 import { changeEventOf, changesSince } from "./changes.ts";
 import { boundaryError } from "./failures.ts";
 import { assembleParts, type AuthorityOptions, type Parts } from "./parts.ts";
+import type { Passes } from "./passes.ts";
 import { NODE_SILENT_MS } from "./pulse.ts";
 import { ownerOf } from "./spread.ts";
 
@@ -31,10 +32,9 @@ export class Authority {
   readonly nodeId: string;
   readonly shards: number;
   readonly #options: AuthorityOptions;
-  readonly #parts: Parts;
-  readonly #calls: Calls;
   readonly #background: Background;
-  readonly #unlisten: () => void;
+  #parts: Parts;
+  #calls: Calls;
   #wakeTimer: ReturnType<typeof setTimeout> | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
   #stopped = false;
@@ -43,35 +43,25 @@ export class Authority {
     this.#options = options;
     this.nodeId = options.nodeId;
     this.shards = options.store.shards.length;
-    this.#parts = assembleParts(options, {
-      onReady: (queue) => this.#parts.claimNext.dispatch(queue),
-      onLater: (at) => this.#wakeBy(at),
-    });
-    this.#calls = new Calls(this.#parts);
     this.#background = new Background(options.log);
-    this.#unlisten = this.#parts.projection.listen(({ workload: { record, node } }) => {
-      if (node !== undefined && record.currentClaim !== undefined && record.attempts.at(-1)?.endedAt === undefined)
-        this.#parts.picker.noteClaim(queueOf(record), node);
-    });
+    this.#parts = this.#assemble();
+    this.#calls = new Calls(this.#parts);
   }
 
   /** Begins to follow the store, and with it to serve. Returns at once: {@link readiness} tells when. */
   open(): void {
-    const { projection, pulse, passes } = this.#parts;
-    projection.start();
+    this.#parts.projection.start();
     if (this.#isManual) return;
     const everyMs = this.#options.passIntervalMs ?? 1000;
-    this.#background.start({ name: "heartbeat", everyMs: 1000, run: () => pulse.beat() });
-    this.#background.start({
-      name: "recovery",
-      everyMs,
-      run: () => this.#whileServing(() => passes.recoverExpired(this.#ownShare())),
-    });
-    this.#background.start({
-      name: "deadlines",
-      everyMs,
-      run: () => this.#whileServing(() => passes.enforceDeadlines(this.#ownShare())),
-    });
+    this.#background.start({ name: "heartbeat", everyMs: 1000, run: () => this.#parts.pulse.beat() });
+    const pass = (name: "recoverExpired" | "enforceDeadlines"): void =>
+      this.#background.start({
+        name,
+        everyMs,
+        run: () => this.#whileServing((passes) => passes[name](this.#ownShare())),
+      });
+    pass("recoverExpired");
+    pass("enforceDeadlines");
     this.#wake();
   }
 
@@ -92,8 +82,17 @@ export class Authority {
     clearTimeout(this.#wakeTimer);
     this.#parts.claimNext.stop();
     await this.#background.stop();
-    this.#unlisten();
     await this.#parts.projection.stop();
+  }
+
+  /** Forgets the view and builds it anew from the store alone (contract 5.4). Calls under way end on the old one. */
+  async resync(): Promise<void> {
+    const old = this.#parts;
+    this.#parts = this.#assemble();
+    this.#calls = new Calls(this.#parts);
+    this.#parts.projection.start();
+    old.claimNext.stop();
+    await old.projection.stop();
   }
 
   /**
@@ -254,8 +253,19 @@ export class Authority {
       );
   }
 
-  async #whileServing(run: () => Promise<unknown>): Promise<void> {
-    if (this.#parts.serving.since() !== undefined) await run();
+  #assemble(): Parts {
+    const parts: Parts = assembleParts(this.#options, {
+      onReady: (queue) => parts.claimNext.dispatch(queue),
+      onLater: (at) => this.#wakeBy(at),
+    });
+    parts.projection.listen(({ workload: { record, node } }) => {
+      if (node !== undefined && record.currentClaim !== undefined) parts.picker.noteClaim(queueOf(record), node);
+    });
+    return parts;
+  }
+
+  async #whileServing(run: (passes: Passes) => Promise<unknown>): Promise<void> {
+    if (this.#parts.serving.since() !== undefined) await run(this.#parts.passes);
   }
 
   /** Each due workload is one node's first; the others come when it is late, so that they rarely collide. */

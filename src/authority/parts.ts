@@ -73,16 +73,21 @@ const waitingNodes = (
     )
     .map(({ nodeId }) => nodeId);
 
+/** Tells the assemblies of one process apart, so that no operation id comes twice. */
+let assemblies = 0;
+
 /** Puts a node together; nothing runs yet. */
 export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Parts {
   const { store, log, clock, nodeId } = options;
   const { monotonic = monotonicMs, wall = systemClock, commitDeadlineMs = 10_000 } = options;
+  const nonce = `${options.nonce}${(assemblies++).toString(36)}`;
   const rules = { ...defaultRules, ...options.rules };
   const storeTime = new StoreTime({ monotonic, wall });
   const now = clock === undefined ? () => storeTime.now() : () => clock.now();
   const projection: Projection = new Projection({ store, log, now, ...hooks, onNode: (node) => pulse.observe(node) });
   const pulse: Pulse = new Pulse({
     nodeId,
+    nonce,
     store,
     projection,
     monotonic,
@@ -105,7 +110,7 @@ export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Par
     const at = now();
     return clock === undefined ? { now: at, servingSince: serving.since() ?? at } : { now: at };
   };
-  const operationIds = new OperationIds(options.nonce);
+  const operationIds = new OperationIds(nonce);
   const records = new Records(store, projection);
   const executor = new Executor({
     nodeId,

@@ -25,6 +25,8 @@ class ShardPulse {
 
 export interface PulseOptions {
   readonly nodeId: string;
+  /** Unique to this process and this view. */
+  readonly nonce: string;
   readonly store: Store;
   readonly projection: Projection;
   readonly monotonic: () => number;
@@ -52,7 +54,7 @@ export class Pulse {
   /** Takes a node's heartbeat in, as the log delivers it. */
   observe(node: NodeSeen): void {
     const pulse = this.#shards[node.shard];
-    if (pulse === undefined || node.nodeId !== this.#options.nodeId) return;
+    if (pulse === undefined || node.nodeId !== this.#options.nodeId || node.instance !== this.#options.nonce) return;
     const sentAt = pulse.sent.get(node.beat);
     if (sentAt === undefined) return;
     for (const beat of pulse.sent.keys()) if (beat <= node.beat) pulse.sent.delete(beat);
@@ -108,14 +110,25 @@ export class Pulse {
   }
 
   async #write(shard: Shard, pulse: ShardPulse): Promise<number | undefined> {
+    // A key that somebody else wrote, that vanished, or whose last write was lost sight of takes a second try on what is there.
+    return (await this.#writeOnce(shard, pulse)) ?? this.#writeOnce(shard, pulse);
+  }
+
+  async #writeOnce(shard: Shard, pulse: ShardPulse): Promise<number | undefined> {
     const { nodeId, monotonic, wall, waiting, deadlineMs, log } = this.#options;
     const beat = ++pulse.beat;
     const key = nodeKey(nodeId);
     pulse.sent.set(beat, monotonic());
-    const value = encodeNodeHeartbeat({ nodeId, wallMs: wall(), waiting: waiting(), beat });
+    const value = encodeNodeHeartbeat({
+      nodeId,
+      instance: this.#options.nonce,
+      wallMs: wall(),
+      waiting: waiting(),
+      beat,
+    });
     const outcome = await shard.commit(
       {
-        operationId: `${nodeId.slice(0, 24).replace(/[^A-Za-z0-9_-]/g, "_")}:beat:${beat}`,
+        operationId: `${this.#options.nonce}:beat:${beat}`,
         puts: [{ key, value, base: pulse.base, ttlMs: HEARTBEAT_TTL_MS }],
       },
       { deadlineMs },
@@ -127,7 +140,8 @@ export class Pulse {
     }
     log.debug({ shard: shard.index, outcome: outcome.kind }, "the node's heartbeat was not written");
     pulse.sent.delete(beat);
-    await this.#rebase(shard, pulse, key);
+    if (outcome.kind !== "refused") pulse.base = "absent";
+    else await this.#rebase(shard, pulse, key);
     return undefined;
   }
 

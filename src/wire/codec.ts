@@ -72,6 +72,8 @@ export function decodeClaimRequest(
 /** An authority node's sign of life (contract 5.4). */
 export interface NodeHeartbeat {
   readonly nodeId: string;
+  /** Tells the processes, and the views, of one node id apart. */
+  readonly instance: string;
   /** The node's own clock when it wrote, epoch ms: for the skew check alone. */
   readonly wallMs: number;
   /** Queues that workers wait on at this node, hashed: who else to leave their work to. */
@@ -86,7 +88,13 @@ export function decodeNodeHeartbeat(bytes: Uint8Array): NodeHeartbeat | undefine
   try {
     const value = packr.unpack(bytes) as Partial<NodeHeartbeat> | null;
     if (typeof value?.nodeId !== "string") return undefined;
-    return { nodeId: value.nodeId, wallMs: value.wallMs ?? 0, waiting: value.waiting ?? [], beat: value.beat ?? 0 };
+    return {
+      nodeId: value.nodeId,
+      instance: value.instance ?? "",
+      wallMs: value.wallMs ?? 0,
+      waiting: value.waiting ?? [],
+      beat: value.beat ?? 0,
+    };
   } catch {
     return undefined;
   }
