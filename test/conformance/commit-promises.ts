@@ -76,7 +76,7 @@ export function describeCommits(world: World): void {
       puts.splice(["first", "middle", "last"].indexOf(which), 0, put(taken.key, "stolen"));
       expect(await world.shard.commit(commitOf(...puts))).toMatchObject({ kind: "refused" });
       const entries = await world.other.read([taken.key, before.key, free], fresh);
-      expect([...entries.values()].map(text).sort()).toEqual(["before", "taken"]);
+      expect(new Set([...entries.values()].map(text))).toEqual(new Set(["before", "taken"]));
     });
 
     it("takes a hundred puts at once", async () => {

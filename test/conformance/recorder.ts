@@ -45,6 +45,6 @@ export class Recorder {
   }
 
   #look(): void {
-    for (const look of [...this.#waiting]) look();
+    for (const look of this.#waiting) look();
   }
 }

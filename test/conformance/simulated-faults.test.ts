@@ -83,7 +83,9 @@ class Run {
       const [revisions] = found;
       if (revisions === undefined) this.problems.push(`${commit.operationId} was acknowledged, and is not there`);
       else if (outcome.revisions.some((revision, index) => revision > (revisions[index] ?? 0)))
-        this.problems.push(`${commit.operationId} got revisions ${outcome.revisions} instead of ${revisions}`);
+        this.problems.push(
+          `${commit.operationId} got revisions ${outcome.revisions.join()} instead of ${revisions.join()}`,
+        );
     }
     const shard = this.log.shard(0);
     const expected = shard.since(0, FAMILIES);

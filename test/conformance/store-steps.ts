@@ -23,7 +23,7 @@ export interface World {
 let counter = 0;
 export const unique = (name: string): string => `${name}${(counter += 1)}`;
 export const freshKey = (family = "w"): string => `${family}.t.a.${unique("key")}`;
-export const operation = (): string => unique("operation:");
+const operation = (): string => unique("operation:");
 export const text = (entry: Entry | undefined): string | undefined =>
   entry === undefined ? undefined : new TextDecoder().decode(entry.value);
 

@@ -22,9 +22,9 @@ export interface FollowerContext {
   readonly log: ShardLog;
   readonly queue: EventQueue;
   readonly random: Random;
-  faults(): Faults;
+  readonly faults: () => Faults;
   /** Whether the servers can be heard at this moment. */
-  connected(): boolean;
+  readonly connected: () => boolean;
 }
 
 /**

@@ -135,8 +135,8 @@ interface ShardContext extends SimulatedStoreContext {
   readonly log: ShardLog;
   readonly index: number;
   readonly link: Link;
-  current(): Faults;
-  follow(options: FollowOptions): Follower;
+  readonly current: () => Faults;
+  readonly follow: (options: FollowOptions) => Follower;
 }
 
 class SimulatedShard implements Shard {
