@@ -91,7 +91,6 @@ export function describeReading(world: World): void {
       const amount = 1000;
       let left = await create(world.shard, freshKey(), String(amount));
       let right = await create(world.shard, freshKey(), "0");
-      let done = false;
       const write = async (): Promise<void> => {
         for (let moved = 1; moved <= 100; moved += 1) {
           const commit = commitOf(put(left.key, String(amount - moved), left), put(right.key, String(moved), right));
@@ -99,11 +98,10 @@ export function describeReading(world: World): void {
           left = { ...left, revision: first, operations: [commit.operationId] };
           right = { ...right, revision: second, operations: [commit.operationId] };
         }
-        done = true;
       };
       const sums = new Set<number>();
       const read = async (): Promise<void> => {
-        while (!done) {
+        for (let time = 0; time < 60; time += 1) {
           for (const options of [{}, fresh]) {
             const entries = await world.other.read([left.key, right.key], options);
             if (entries.size > 0) sums.add([...entries.values()].reduce((sum, entry) => sum + Number(text(entry)), 0));
