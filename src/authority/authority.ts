@@ -258,8 +258,8 @@ export class Authority {
       onReady: (queue) => parts.claimNext.dispatch(queue),
       onLater: (at) => this.#wakeBy(at),
     });
-    parts.projection.listen(({ workload: { record, node } }) => {
-      if (node !== undefined && record.currentClaim !== undefined) parts.picker.noteClaim(queueOf(record), node);
+    parts.projection.listen(({ workload: { record, node, action } }) => {
+      if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(record), node);
     });
     return parts;
   }

@@ -2,7 +2,8 @@ import { MandateError, refuse } from "../core/errors.ts";
 import type { Json } from "../base/json.ts";
 import { explainWorkload } from "../core/workload/explain.ts";
 import type { Workload } from "../core/workload/record.ts";
-import { decodeCursor, encodeCursor, pageOf, type PageFilter } from "../store/projection/page.ts";
+import { rankOf, type Projected } from "../store/projection/projected.ts";
+import { decodeCursor, encodeCursor, pageOf, type PageFilter, type ProjectedPage } from "../store/projection/page.ts";
 import { admitManyRequest, claimNextRequest, getRequest, listRequest } from "../wire/requests.ts";
 import type { Admitted } from "./admissions.ts";
 import type { Answered, Answers, CallContext, CallName, ItemAnswer, Page, Position } from "./api.ts";
@@ -15,6 +16,28 @@ import { dependencyStatesOf } from "./records.ts";
 const BATCH_CONCURRENCY = 64;
 /** How long a list waits for a view that is newer than the call, ms. */
 const BARRIER_MS = 2000;
+
+/** Payloads beside the records that one page may carry, bytes: a page ends early rather than fill the memory. */
+const PAGE_BYTES_MAX = 8 * 1024 * 1024;
+
+const besideBytes = ({ record }: Projected): number =>
+  [
+    record.input,
+    ...record.checkpoints.map(({ state }) => state),
+    ...(record.result === undefined ? [] : [record.result.output]),
+  ].reduce((bytes, payload) => ("slot" in payload ? bytes + payload.bytes : bytes), 0);
+
+/** The part of a page whose payloads fit, with the place where the next one begins. */
+function fittingOf(page: ProjectedPage): ProjectedPage {
+  let bytes = 0;
+  for (const [index, workload] of page.workloads.entries()) {
+    bytes += besideBytes(workload);
+    const last = page.workloads[index - 1];
+    if (bytes > PAGE_BYTES_MAX && last !== undefined)
+      return { workloads: page.workloads.slice(0, index), next: rankOf(last.record) };
+  }
+  return page;
+}
 
 /** Makes calls by their names: checks arguments, has the work done, and turns stored answers into what is shown. */
 export class Calls {
@@ -42,12 +65,13 @@ export class Calls {
       limit: range.limit,
       ...(after === undefined ? {} : { after }),
     });
+    const kept = fittingOf(page);
     const workloads = await Promise.all(
-      page.workloads.map(({ shard, record }) => this.#parts.renderer.workload(shard, record)),
+      kept.workloads.map(({ shard, record }) => this.#parts.renderer.workload(shard, record)),
     );
     const revision = this.#parts.projection.position()[0] ?? 0;
     return {
-      answer: { workloads, ...(page.next === undefined ? {} : { cursor: encodeCursor(page.next) }) },
+      answer: { workloads, ...(kept.next === undefined ? {} : { cursor: encodeCursor(kept.next) }) },
       ...(this.#parts.projection.position().length === 1 ? { position: { shard: 0, revision } } : {}),
     };
   }

@@ -1,4 +1,5 @@
 import { TIMER_MAX_MS } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import { MandateError, refuse } from "../core/errors.ts";
 import { decideClaim } from "../core/workload/claim.ts";
 import type { Change } from "../core/workload/decision.ts";
@@ -21,6 +22,8 @@ import { WaitingWorkers, type WaitingWorker } from "./waiting-workers.ts";
 
 /** What a claimNext request took is remembered this long, ms: a repeat within it gets the same. */
 const CLAIM_REQUEST_TTL_MS = 600_000;
+/** How many times lost races are followed by another try at once, before the request waits its turn. */
+const ROUNDS_MAX = 100;
 /** How long an answer waits for the view to become newer than the request, ms. */
 const BARRIER_MS = 2000;
 
@@ -33,8 +36,10 @@ export interface ClaimNextOptions {
   readonly operationIds: OperationIds;
   readonly instant: () => Instant;
   readonly commitDeadlineMs: number;
-  /** Waits until the view of a shard is newer than this moment. */
-  readonly barrier: (shard: Shard, timeoutMs: number) => Promise<boolean>;
+  readonly monotonic: () => number;
+  readonly log: Log;
+  /** Waits until the view of a shard is at least as new as a moment, monotonic ms; `false` when it can't be had in time. */
+  readonly viewSince: (shard: Shard, moment: number, timeoutMs: number) => Promise<boolean>;
 }
 
 interface Taking {
@@ -42,6 +47,8 @@ interface Taking {
   readonly context: CallContext;
   readonly queue: string;
   readonly shard: Shard;
+  /** When the request came, monotonic ms. */
+  readonly since: number;
   /** Given with a requestId: where the request's claims are remembered. */
   readonly memory: { readonly mark: string; readonly key: string } | undefined;
 }
@@ -89,17 +96,22 @@ export class ClaimNext {
 
   async run(request: ClaimNextRequest, context: CallContext): Promise<Answered<readonly Claim[]>> {
     const taking = this.#takingOf(request, context);
-    const untilMs = performance.now() + request.waitMs;
+    const untilMs = taking.since + request.waitMs;
     this.#options.projection.index.promoteDue();
-    for (;;) {
+    for (let round = 1; ; round++) {
       const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
       const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
       if (taken.length > 0) return answerOf(taken);
-      if (picked.length > 0 && this.#options.picker.hasMore(taking.queue, request.capabilities)) continue;
-      const leftMs = untilMs - performance.now();
+      if (picked.length > 0 && round < ROUNDS_MAX && this.#options.picker.hasMore(taking.queue, request.capabilities))
+        continue;
+      const leftMs = untilMs - this.#options.monotonic();
       if (leftMs <= 0 || context.signal?.aborted === true) return this.#last(taking);
       const offered = await this.#wait(taking, leftMs);
       if (offered === undefined) return this.#last(taking);
+      if (context.signal?.aborted === true) {
+        this.#options.picker.done(offered);
+        return this.#last(taking);
+      }
       const won = await this.#try(taking, offered);
       if (won.length > 0) return answerOf(won);
     }
@@ -113,6 +125,7 @@ export class ClaimNext {
     return {
       request,
       context,
+      since: this.#options.monotonic(),
       queue: queueOf(request),
       shard: records.shard(shardOf(request, projection.position().length)),
       memory: mark === undefined ? undefined : { mark, key: claimRequestKey(request, mark) },
@@ -126,7 +139,7 @@ export class ClaimNext {
   /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
   async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
     if (taking.context.signal?.aborted === true) return { answer: [] };
-    if (!(await this.#options.barrier(taking.shard, BARRIER_MS))) return { answer: [] };
+    if (!(await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS))) return { answer: [] };
     this.#options.projection.index.promoteDue();
     const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
     return answerOf(picked.length > 0 ? await this.#try(taking, picked) : []);
@@ -163,7 +176,7 @@ export class ClaimNext {
 
   /** What the rules say to each candidate. What is not to be claimed is filed where it belongs, or ended where the rules end it. */
   async #intend(taking: Taking, candidates: readonly Rank[]): Promise<readonly Intent[]> {
-    const { records, projection, executor } = this.#options;
+    const { records, projection } = this.#options;
     const intents: Intent[] = [];
     for (const { workloadId } of candidates) {
       const seen = await records.current(workloadId, taking.request).catch(() => undefined);
@@ -176,16 +189,24 @@ export class ClaimNext {
       if (decision.ok && decision.change !== undefined)
         intents.push({ seen, change: decision.change, claim: decision.answer });
       else if (decision.change === undefined) projection.index.refile(workloadId);
-      else
-        await executor.commit({
-          ...this.#placeOf(seen.workload),
-          change: decision.change,
-          mark: undefined,
-          context: taking.context,
-          asserts: [],
-        });
+      else await this.#endInstead(seen.workload, { change: decision.change, context: taking.context });
     }
     return intents;
+  }
+
+  /** The rules end the workload instead of handing it out: a deadline has passed, or its attempts are used. Not this request's business when it fails. */
+  async #endInstead(
+    workload: Projected,
+    how: { readonly change: Change; readonly context: CallContext },
+  ): Promise<void> {
+    try {
+      await this.#options.executor.commit({ ...this.#placeOf(workload), ...how, mark: undefined, asserts: [] });
+    } catch (cause) {
+      this.#options.log.debug(
+        { workloadId: workload.record.workloadId, cause: String(cause) },
+        "could not end a workload",
+      );
+    }
   }
 
   #placeOf(workload: Projected): { readonly key: string; readonly shard: Shard; readonly base: Projected } {

@@ -16,9 +16,10 @@ import type { Records, Seen } from "./records.ts";
 
 /** How often a decision is taken anew after losing a race, before WORKLOAD_CONFLICT. */
 const ROUNDS_MAX = 24;
-/** Largest record, bytes, and the part of it that only ending calls may use (contract 5.2). */
-const RECORD_BYTES_MAX = 1024 * 1024;
-const RECORD_RESERVE_BYTES = 64 * 1024;
+/** Largest record that an admission or a checkpoint may leave, bytes. */
+const RECORD_GROWTH_BYTES_MAX = 1024 * 1024;
+/** Largest record at all: what lies between is kept for claims and endings, which attempts bound (contract 5.2). */
+const RECORD_BYTES_MAX = 4 * 1024 * 1024;
 
 /** One command on one workload. */
 export interface Work<Answer> {
@@ -136,6 +137,7 @@ export class Executor {
       revision: request.revision ?? outcome.revisions[0] ?? 0,
       operations: [...past.slice(1 - OPERATION_RING), request.operationId],
       node: this.#options.nodeId,
+      action: change.action,
     };
     this.#options.projection.adopt(committed);
     return committed;
@@ -145,7 +147,7 @@ export class Executor {
   putsOf(change: Change, key: string, base: Base): readonly Put[] {
     const { record } = change;
     const value = encodeWorkload(record);
-    const bytesMax = change.reserve ? RECORD_BYTES_MAX : RECORD_BYTES_MAX - RECORD_RESERVE_BYTES;
+    const bytesMax = change.reserve ? RECORD_BYTES_MAX : RECORD_GROWTH_BYTES_MAX;
     if (value.length > bytesMax)
       throw MandateError.of(
         refuse("WORKLOAD_TOO_LARGE", `the record would have ${value.length} bytes; ${bytesMax} are allowed`, {

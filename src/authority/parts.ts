@@ -140,7 +140,9 @@ export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Par
     operationIds,
     instant,
     commitDeadlineMs,
-    barrier: (shard, timeoutMs) => pulse.barrier(shard, timeoutMs),
+    monotonic,
+    log,
+    viewSince: (shard, moment, timeoutMs) => pulse.viewSince(shard, moment, timeoutMs),
   });
   return {
     projection,

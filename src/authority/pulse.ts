@@ -84,6 +84,12 @@ export class Pulse {
     return revision !== undefined && this.#options.projection.waitFor(shard.index, revision, timeoutMs);
   }
 
+  /** Waits until the view of a shard is at least as new as a moment, monotonic ms: it may be already. */
+  async viewSince(shard: Shard, moment: number, timeoutMs: number): Promise<boolean> {
+    const seenSentAt = this.#shards[shard.index]?.seenSentAt;
+    return (seenSentAt !== undefined && seenSentAt >= moment) || this.barrier(shard, timeoutMs);
+  }
+
   /** {@link barrier} for all shards. */
   async barriers(timeoutMs: number): Promise<boolean> {
     const passed = await Promise.all(this.#options.store.shards.map((shard) => this.barrier(shard, timeoutMs)));

@@ -164,7 +164,6 @@ export function decideClaim(
       change: changeOf("claim", taken.record, {
         assertedDependencies: changeableDependencies(record),
         reference: taken.claim.fencingToken,
-        reserve: false,
       }),
     };
   });

@@ -18,7 +18,7 @@ export interface Change {
   readonly reservedResultId?: string;
   /** Dependencies whose state could still change: the commit must find them as they were seen. */
   readonly assertedDependencies: readonly string[];
-  /** Ends, or leads towards the end: may use the room that every record keeps for that (contract 5.2). */
+  /** Leads towards the end: may use the room that every record keeps for that (contract 5.2). */
   readonly reserve: boolean;
   /** Tells the repeat of a request what its first try did: a fencing token, a checkpoint's number, a history length. */
   readonly reference: number;

@@ -10,6 +10,8 @@ export interface Projected extends StoredWorkload {
   readonly operations: readonly string[];
   /** The authority node that committed it. */
   readonly node: string | undefined;
+  /** What the commit did: `admit`, `claim` … */
+  readonly action: string | undefined;
 }
 
 /** Makes a view of an entry. */
@@ -20,6 +22,7 @@ export const projectedOf = (shard: number, entry: Entry, stored: StoredWorkload)
   revision: entry.revision,
   operations: entry.operations,
   node: entry.provenance["node"],
+  action: entry.provenance["action"],
 });
 
 const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);

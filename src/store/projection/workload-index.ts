@@ -117,8 +117,8 @@ export class WorkloadIndex {
 
   /** Files a READY workload where it stands now. */
   refile(workloadId: string): void {
-    const record = this.#workloads.get(workloadId)?.record;
-    if (record !== undefined)
+    const { record, writable } = this.#workloads.get(workloadId) ?? {};
+    if (record !== undefined && writable === true)
       this.#ready.file(record, { now: this.#now(), dependencies: this.dependencyStates(record) });
   }
 
