@@ -1,0 +1,227 @@
+/**
+ * Goal: a follower never goes silently blind: not when its consumer is deleted, when the last updates before a quiet
+ * period are lost, when the connection breaks again and again, or when the server that delivers dies; and it leaves no
+ * consumers behind. A stream that vanishes is reported and never made anew behind anyone's back.
+ * Method: real servers, a fault proxy between one client and its server, and a second client that writes.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { FaultProxy } from "../../cluster/proxy.ts";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { utf8 } from "../../src/base/bytes.ts";
+import { streamName } from "../../src/store/jetstream/bucket.ts";
+import type { Shard } from "../../src/store/store.ts";
+import { Recorder } from "../conformance/recorder.ts";
+import { StoreSetting, firstShard } from "./store-setting.ts";
+
+let counter = 0;
+const unique = (name: string): string => `${name}${(counter += 1)}`;
+
+async function create(shard: Shard, key = `w.${unique("key")}`): Promise<string> {
+  const operationId = unique("operation");
+  const outcome = await shard.commit({ operationId, puts: [{ key, value: utf8("1"), base: "absent" }] });
+  expect(outcome.kind).toBe("committed");
+  return key;
+}
+
+const heard = (recorder: Recorder, key: string) => (): boolean => recorder.values(key).length > 0;
+const kinds = (recorder: Recorder): string[] => recorder.states.map(({ kind }) => kind);
+
+async function consumerNames(management: JetStreamManager, stream: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of management.consumers.list(stream)) names.push(name);
+  return names;
+}
+
+describe("on one server", () => {
+  let setting: StoreSetting;
+  let proxy: FaultProxy;
+  let nats: NatsConnection;
+  let management: JetStreamManager;
+
+  beforeAll(async () => {
+    setting = await StoreSetting.start({ servers: 1 });
+    proxy = await FaultProxy.start({ target: Number(new URL(setting.cluster.urls[0] ?? "").port) });
+    nats = await connect({ servers: setting.cluster.urls });
+    management = await jetstreamManager(nats, { checkAPI: false });
+  });
+
+  afterAll(async () => {
+    await nats.close();
+    await setting.close();
+    await proxy.close();
+  });
+
+  /** A client that writes directly, and one behind the proxy that follows. */
+  async function open() {
+    const epoch = unique("follow");
+    const writer = await setting.open({ epoch, storage: "memory" });
+    const servers = [`127.0.0.1:${proxy.port}`];
+    const connection = { ignoreClusterUpdates: true };
+    const reader = await setting.open({ epoch, storage: "memory", servers, connection });
+    return { epoch, stream: streamName(epoch, 0), writer, reader };
+  }
+
+  it("a consumer that somebody deletes is replaced, and nothing is missed or repeated", async () => {
+    const { stream, writer, reader } = await open();
+    const shard = firstShard(writer);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    const before = await create(shard);
+    await recorder.until(heard(recorder, before));
+    for (const name of await consumerNames(management, stream)) await management.consumers.delete(stream, name);
+    const after = await create(shard);
+    await recorder.until(heard(recorder, after));
+    await recorder.current();
+    expect(recorder.entries.map(({ key }) => key)).toEqual([before, after]);
+    expect(kinds(recorder)).not.toContain("reset");
+    expect(recorder.follower.resets()).toBe(1);
+    await recorder.follower.stop();
+    expect(await consumerNames(management, stream)).toEqual([]);
+  });
+
+  it("updates that get lost right before a quiet period arrive within seconds all the same", async () => {
+    const { writer, reader } = await open();
+    const shard = firstShard(writer);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    await recorder.until(heard(recorder, await create(shard)));
+    proxy.setMode("drop-to-client");
+    const lost = [await create(shard), await create(shard), await create(shard)];
+    proxy.setMode("pass");
+    proxy.cut();
+    const cutAt = performance.now();
+    for (const key of lost) await recorder.until(heard(recorder, key));
+    expect(performance.now() - cutAt).toBeLessThan(5000);
+    await recorder.follower.stop();
+  });
+
+  it("a storm of interruptions leaves no pile of consumers, and ends current", async () => {
+    const { stream, writer, reader } = await open();
+    const shard = firstShard(writer);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    await recorder.current();
+    let most = 0;
+    for (let cut = 0; cut < 25; cut += 1) {
+      proxy.setMode("drop-to-client");
+      await create(shard);
+      proxy.setMode("pass");
+      proxy.cut();
+      await expect.poll(() => proxy.connections, { interval: 10 }).toBeGreaterThan(0);
+      most = Math.max(most, (await consumerNames(management, stream)).length);
+    }
+    const last = await create(shard);
+    await recorder.until(heard(recorder, last));
+    await recorder.until(() => recorder.states.at(-1)?.kind === "current");
+    expect(new Set(recorder.entries.map(({ key }) => key)).size).toBe(26);
+    expect(most).toBeLessThanOrEqual(2);
+    expect(await consumerNames(management, stream)).toHaveLength(1);
+    await reader.close();
+    expect(await consumerNames(management, stream)).toEqual([]);
+  });
+
+  it("a follower that began while the store was out of reach delivers when it is back", async () => {
+    const { writer, reader } = await open();
+    const key = await create(firstShard(writer));
+    proxy.setMode("refuse");
+    proxy.cut();
+    await expect.poll(() => reader.reachable()).toBe(false);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    await recorder.until(() => kinds(recorder).includes("interrupted"));
+    proxy.setMode("pass");
+    await recorder.until(heard(recorder, key));
+    await recorder.follower.stop();
+  });
+
+  it("a stream that vanishes is told of, answers nothing, and is not made anew by anyone who uses it", async () => {
+    const { epoch, stream, writer, reader } = await open();
+    const shard = firstShard(writer);
+    const key = await create(shard);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    await recorder.until(heard(recorder, key));
+    await management.streams.delete(stream);
+    const commit = {
+      operationId: unique("operation"),
+      puts: [{ key: "w.new", value: utf8("1"), base: "absent" }],
+    } as const;
+    expect(await shard.commit(commit, { deadlineMs: 500 })).toMatchObject({ kind: "unreached" });
+    const reads = [shard.read([key]), shard.read([key, "w.other"]), shard.read([key], { fresh: true })];
+    for (const read of await Promise.allSettled(reads))
+      expect(read).toMatchObject({ status: "rejected", reason: { name: "StoreUnavailable" } });
+    await recorder.until(() => kinds(recorder).includes("missing"));
+    await expect(management.streams.info(stream)).rejects.toMatchObject({ code: 10059 });
+
+    const anew = await setting.open({ epoch, storage: "memory" });
+    const other = await create(firstShard(anew));
+    await recorder.until(heard(recorder, other));
+    expect(kinds(recorder)).toContain("reset");
+    await recorder.follower.stop();
+  });
+
+  it("100,000 entries of 1 KiB are delivered in seconds, with progress on the way", async () => {
+    const { writer } = await open();
+    const shard = firstShard(writer);
+    const value = new Uint8Array(1024);
+    const batches = Array.from({ length: 200 }, (_, batch) => ({
+      operationId: unique("load"),
+      puts: Array.from({ length: 500 }, (__, index) => ({
+        key: `w.load.${batch}-${index}`,
+        value,
+        base: "absent" as const,
+      })),
+    }));
+    for (const batch of batches) expect((await shard.commit(batch)).kind).toBe("committed");
+    const startedAt = performance.now();
+    let entries = 0;
+    const pending: number[] = [];
+    await new Promise<void>((resolve) => {
+      shard.follow({
+        families: ["w"],
+        onEntry: () => {
+          entries += 1;
+        },
+        onState: (state) => {
+          if (state.kind === "loading") pending.push(state.pending);
+          if (state.kind === "current") resolve();
+        },
+      });
+    });
+    expect(entries).toBe(100_000);
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+    expect(pending.length).toBeGreaterThan(5);
+    expect(pending).toEqual([...pending].sort((left, right) => right - left));
+  });
+});
+
+describe("on three servers", () => {
+  it("the death of the server that delivers interrupts following for seconds, not minutes", async () => {
+    const setting = await StoreSetting.start({ servers: 3 });
+    try {
+      const epoch = unique("dies");
+      const { servers } = setting.cluster;
+      const recorders: Recorder[] = [];
+      for (const server of servers) {
+        const store = await setting.open({ epoch, servers: [server.url], connection: { ignoreClusterUpdates: true } });
+        const recorder = new Recorder(firstShard(store), ["w"]);
+        await recorder.current();
+        recorders.push(recorder);
+      }
+      const writer = firstShard(await setting.open({ epoch }));
+      const first = await create(writer);
+      await Promise.all(recorders.map((recorder) => recorder.until(heard(recorder, first))));
+      const leader = await setting.cluster.waitLeader(streamName(epoch, 0));
+      await leader.kill("SIGKILL");
+      const living = recorders.filter((_, index) => servers[index] !== leader);
+      const operation = {
+        operationId: unique("operation"),
+        puts: [{ key: "w.late", value: utf8("1"), base: "absent" }],
+      } as const;
+      expect((await writer.commit(operation, { deadlineMs: 30_000 })).kind).toBe("committed");
+      const committedAt = performance.now();
+      await Promise.all(living.map((recorder) => recorder.until(heard(recorder, "w.late"))));
+      expect(performance.now() - committedAt).toBeLessThan(8000);
+    } finally {
+      await setting.close();
+    }
+  });
+});
