@@ -65,6 +65,8 @@ interface Intent {
   readonly claim: Claim;
 }
 
+const isAborted = (context: CallContext): boolean => context.signal?.aborted === true;
+
 /** Hands out work to whoever asks next (contract 2.4). */
 export class ClaimNext {
   readonly #options: ClaimNextOptions;
@@ -105,10 +107,10 @@ export class ClaimNext {
       if (picked.length > 0 && round < ROUNDS_MAX && this.#options.picker.hasMore(taking.queue, request.capabilities))
         continue;
       const leftMs = untilMs - this.#options.monotonic();
-      if (leftMs <= 0 || context.signal?.aborted === true) return this.#last(taking);
+      if (leftMs <= 0 || isAborted(context)) return this.#last(taking);
       const offered = await this.#wait(taking, leftMs);
       if (offered === undefined) return this.#last(taking);
-      if (context.signal?.aborted === true) {
+      if (isAborted(context)) {
         this.#options.picker.done(offered);
         return this.#last(taking);
       }
@@ -138,7 +140,7 @@ export class ClaimNext {
 
   /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
   async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
-    if (taking.context.signal?.aborted === true) return { answer: [] };
+    if (isAborted(taking.context)) return { answer: [] };
     if (!(await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS))) return { answer: [] };
     this.#options.projection.index.promoteDue();
     const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });

@@ -8,7 +8,7 @@ import type { Projected } from "../store/projection/projected.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import { OPERATION_RING, type Assertion, type Base, type CommitOutcome, type Put, type Shard } from "../store/store.ts";
 import { encodePayload, encodeResultReservation, encodeWorkload } from "../wire/codec.ts";
-import type { Answered, CallContext } from "./api.ts";
+import type { Answered, CallContext, Position } from "./api.ts";
 import { failureOf } from "./failures.ts";
 import { findReference, type OperationIds } from "./operation-ids.ts";
 import { provenanceOf } from "./provenance.ts";
@@ -32,7 +32,7 @@ export interface Work<Answer> {
   /** The answer without a change may be built on the view alone: for passes, whose negative answer says nothing to anybody. */
   readonly trustsView?: boolean;
   decide(seen: Seen, instant: Instant): Decision<Answer>;
-  /** The answer of an earlier try of the same request, from what it did; `undefined`: decide as usual. */
+  /** The answer of an earlier try of the same request, from what it did; `undefined`: decide as usual. May throw a refusal. */
   repeat?(record: WorkloadRecord, reference: number): Answer | undefined;
 }
 
@@ -61,6 +61,8 @@ export interface ExecutorOptions {
   readonly onCommit: (action: string, outcome: CommitOutcome["kind"]) => void;
 }
 
+const positionOf = ({ shard, revision }: Projected): Position => ({ shard, revision });
+
 /**
  * Read → decide → guarded commit → resolve (contract 5.3). A decision is valid only if its guarded commit succeeded; a
  * lost race is decided anew on what was committed; a refusal is confirmed on a read that is newer than the call.
@@ -76,8 +78,15 @@ export class Executor {
     const { records } = this.#options;
     let seen = await records.current(work.workloadId, work.context.scope);
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const repeated = this.#repeat(work, seen.workload);
-      if (repeated !== undefined) return { answer: repeated.answer, position: seen.workload };
+      const reference = work.mark === undefined ? undefined : findReference(seen.workload.operations, work.mark);
+      if (reference !== undefined && work.repeat !== undefined) {
+        if (!seen.fresh) {
+          seen = await this.#readAgain(work);
+          continue;
+        }
+        const answer = work.repeat(seen.workload.record, reference);
+        if (answer !== undefined) return { answer, position: positionOf(seen.workload) };
+      }
       const decision = work.decide(seen, this.#options.instant());
       if (decision.change === undefined) {
         if (seen.fresh || (decision.ok && work.trustsView === true)) return this.#conclude(decision, seen.workload);
@@ -88,7 +97,9 @@ export class Executor {
         throw MandateError.of(
           refuse("WORKLOAD_MIGRATION_CONFLICT", "the record is of a format that this node must not write"),
         );
-      const done = await this.#tryCommit(work, { seen, change: decision.change });
+      // What is committed only to be followed by a refusal is not what the request asked for: it bears no mark of it.
+      const mark = decision.ok ? work.mark : undefined;
+      const done = await this.#tryCommit(work, { seen, change: decision.change, mark });
       if (done !== undefined) return this.#conclude(decision, done);
       seen = await this.#readAgain(work);
       if (round > 1) await this.#options.pause(this.#options.random() * Math.min(2 ** round, 100));
@@ -167,17 +178,9 @@ export class Executor {
     return puts;
   }
 
-  #repeat<Answer>(work: Work<Answer>, workload: Projected): { readonly answer: Answer } | undefined {
-    if (work.mark === undefined || work.repeat === undefined) return undefined;
-    const reference = findReference(workload.operations, work.mark);
-    if (reference === undefined) return undefined;
-    const answer = work.repeat(workload.record, reference);
-    return answer === undefined ? undefined : { answer };
-  }
-
   async #tryCommit<Answer>(
     work: Work<Answer>,
-    done: { readonly seen: Seen; readonly change: Change },
+    done: { readonly seen: Seen; readonly change: Change; readonly mark: string | undefined },
   ): Promise<Projected | undefined> {
     const { seen, change } = done;
     const asserts: Assertion[] = [];
@@ -190,7 +193,7 @@ export class Executor {
       key: seen.workload.key,
       shard: this.#options.records.shard(seen.workload.shard),
       base: seen.workload,
-      mark: work.mark,
+      mark: done.mark,
       context: work.context,
       asserts,
     });
@@ -201,8 +204,7 @@ export class Executor {
   }
 
   #conclude<Answer>(decision: Decision<Answer>, workload: Projected): Answered<Answer> {
-    if (decision.ok)
-      return { answer: decision.answer, position: { shard: workload.shard, revision: workload.revision } };
+    if (decision.ok) return { answer: decision.answer, position: positionOf(workload) };
     throw MandateError.of(decision.error);
   }
 }

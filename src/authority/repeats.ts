@@ -1,3 +1,4 @@
+import { MandateError, refuse } from "../core/errors.ts";
 import type { StateAnswer } from "../core/workload/failure.ts";
 import type { Fence } from "../core/workload/fence.ts";
 import { heartbeatAnswer, type HeartbeatAnswer } from "../core/workload/lease.ts";
@@ -8,9 +9,14 @@ import type { Checkpoint, Claim, Payload, Result, WorkloadRecord } from "../core
  * reference that the operation's id carries. `undefined`: what was done no longer stands, so the rules answer.
  */
 
-/** The same claim and token, while it is held. */
-export const repeatClaim = (record: WorkloadRecord, fencingToken: number): Claim | undefined =>
-  record.currentClaim?.fencingToken === fencingToken ? record.currentClaim : undefined;
+/** The same claim and token, while it is held; afterwards a refusal, since another claim would be a second effect. */
+export function repeatClaim(record: WorkloadRecord, fencingToken: number): Claim {
+  const claim = record.currentClaim;
+  if (claim?.fencingToken === fencingToken) return claim;
+  throw MandateError.of(
+    refuse("WORKLOAD_CLAIM_INVALID", "what this request had claimed is no longer held", { fencingToken }),
+  );
+}
 
 const heldBy = (record: WorkloadRecord, fence: Fence): Claim | undefined => {
   const claim = record.currentClaim;
