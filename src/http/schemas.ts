@@ -69,34 +69,32 @@ const event = z.looseObject({
   evidence: z.record(z.string(), z.string()),
 });
 
-export const workload = z
-  .looseObject({
-    contractVersion: z.int(),
-    workloadId: text,
-    tenantId: text,
-    applicationId: text,
-    environment: text,
-    definitionId: text,
-    definitionRevision: text,
-    trigger: text,
-    input: exactJson,
-    inputHash: text,
-    requestedBy: subject,
-    capabilities: z.array(text),
-    connectionScopes: z.array(text),
-    priority: z.int(),
-    idempotencyKey: text,
-    createdAt: z.int(),
-    updatedAt: z.int(),
-    state,
-    history: z.array(event),
-    attempts: z.array(z.looseObject({ attemptId: text, status: text })),
-    checkpoints: z.array(z.looseObject({ checkpointId: text, sequence: z.int() })),
-    attemptCount: z.int(),
-    retryCount: z.int(),
-    fencingToken: z.int(),
-  })
-  .meta({ id: "Workload" });
+export const workload = z.looseObject({
+  contractVersion: z.int(),
+  workloadId: text,
+  tenantId: text,
+  applicationId: text,
+  environment: text,
+  definitionId: text,
+  definitionRevision: text,
+  trigger: text,
+  input: exactJson,
+  inputHash: text,
+  requestedBy: subject,
+  capabilities: z.array(text),
+  connectionScopes: z.array(text),
+  priority: z.int(),
+  idempotencyKey: text,
+  createdAt: z.int(),
+  updatedAt: z.int(),
+  state,
+  history: z.array(event),
+  attempts: z.array(z.looseObject({ attemptId: text, status: text })),
+  checkpoints: z.array(z.looseObject({ checkpointId: text, sequence: z.int() })),
+  attemptCount: z.int(),
+  retryCount: z.int(),
+  fencingToken: z.int(),
+});
 
 const result = z.looseObject({ resultId: text, output: exactJson });
 

@@ -96,7 +96,7 @@ export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
   if (!shaped.ok) throw MandateError.of(shaped.error);
   const { waitMs } = shaped.value;
   const signal = waitMs === 0 ? services.stopping : AbortSignal.any([services.stopping, context.req.raw.signal]);
-  const answered = await services.authority.waitForSettled(readPathId(context), waitMs, {
+  const answered = await services.authority.waitForSettled(readPathId(context), signal.aborted ? 0 : waitMs, {
     ...contextOf(subject, readScope(query)),
     signal,
   });
