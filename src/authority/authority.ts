@@ -17,6 +17,8 @@ import { ownerOf } from "./spread.ts";
 const SHARE_LATE_MS = 3000;
 /** Timers for early work are derived anew at least this often, ms (contract 5.5). */
 const WAKE_MAX_MS = 10_000;
+/** How often a few workloads of the view are compared with the store, ms. */
+const SAMPLING_MS = 15_000;
 
 /** Calls that only read what one workload holds: served as long as the store answers. */
 const readingCalls: readonly CallName[] = ["get", "executionContext"];
@@ -60,6 +62,11 @@ export class Authority {
         everyMs,
         run: () => this.#whileServing((passes) => passes[name](this.#ownShare())),
       });
+    this.#background.start({
+      name: "sampling",
+      everyMs: SAMPLING_MS,
+      run: () => this.#whileServing(() => this.#parts.sampling.check()),
+    });
     pass("recoverExpired");
     pass("enforceDeadlines");
     this.#wake();
@@ -194,6 +201,16 @@ export class Authority {
   /** Workloads by state in this node's view. */
   counts(): ReadonlyMap<string, number> {
     return this.#parts.projection.index.counts();
+  }
+
+  /** How often the view was found to differ from the store. */
+  divergences(): number {
+    return this.#parts.sampling.divergences;
+  }
+
+  /** Reads one workload from the store and takes it into the view (contract 5.4, resync of one key). */
+  async refresh(workloadId: string): Promise<void> {
+    await this.#parts.records.fresh(workloadId, { scope: undefined });
   }
 
   /** How often the view of a shard had to begin anew. */

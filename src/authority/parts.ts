@@ -16,6 +16,7 @@ import { NODE_SILENT_MS, Pulse } from "./pulse.ts";
 import { QueuePicker, queueHashOf } from "./queue-picker.ts";
 import { Records } from "./records.ts";
 import { Renderer } from "./render.ts";
+import { Sampling } from "./sampling.ts";
 import { Serving } from "./serving.ts";
 import { StoreTime } from "./store-time.ts";
 
@@ -54,6 +55,7 @@ export interface Parts {
   readonly claimNext: ClaimNext;
   readonly picker: QueuePicker;
   readonly passes: Passes;
+  readonly sampling: Sampling;
   readonly pulse: Pulse;
   readonly serving: Serving;
   /** The time decisions are taken at, ms. */
@@ -154,6 +156,7 @@ export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Par
     claimNext,
     picker,
     passes: new Passes({ projection, executor, instant, log }),
+    sampling: new Sampling({ projection, records, random: options.random ?? Math.random, log }),
     pulse,
     serving,
     now,

@@ -71,6 +71,19 @@ export class WorkloadIndex {
     return this.#workloads.values();
   }
 
+  /** Ids of a few workloads, drawn evenly: a walk from a random place. */
+  sample(size: number, random: () => number): readonly string[] {
+    const from = Math.floor(random() * Math.max(this.#workloads.size - size + 1, 1));
+    const drawn: string[] = [];
+    let index = 0;
+    for (const workloadId of this.#workloads.keys()) {
+      if (index++ < from) continue;
+      if (drawn.length >= size) break;
+      drawn.push(workloadId);
+    }
+    return drawn;
+  }
+
   /** Takes a newer version of a workload in; `false` when what is known is as new. */
   apply(next: Projected): boolean {
     const { record } = next;
