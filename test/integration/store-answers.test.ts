@@ -3,9 +3,12 @@
  * Method: one server behind a proxy that swallows answers, or puts forged ones before the real ones, exactly as a client
  * sees them while two servers both believe that they lead. A second client, connected directly, tells what is stored.
  */
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { FaultProxy } from "../../cluster/proxy.ts";
 import { utf8 } from "../../src/base/bytes.ts";
+import { streamName } from "../../src/store/jetstream/bucket.ts";
 import type { CommitReport } from "../../src/store/jetstream/committer.ts";
 import type { JetstreamShard } from "../../src/store/jetstream/shard.ts";
 import { OPERATION_RING } from "../../src/store/store.ts";
@@ -244,5 +247,26 @@ describe("a refusal from a server that no longer leads", () => {
     forge(10071, `wrong last sequence: ${entry.revision - 1}`);
     await shard.commit(commitOf(put(entry.key, "1", entry)));
     expect(reports).toMatchObject([{ outcome: "committed", attempts: 1 }]);
+  });
+});
+
+describe("a store that is full", () => {
+  it("tells no lie, and takes the commit as soon as there is space", async () => {
+    const epoch = "full";
+    const shard = firstShard(await setting.open({ epoch, storage: "memory" }));
+    const nats = await connect({ servers: setting.cluster.urls });
+    const { streams } = await jetstreamManager(nats, { checkAPI: false });
+    const key = `w.${unique("key")}`;
+    const large = { key, value: new Uint8Array(100_000), base: "absent" } as const;
+    await streams.update(streamName(epoch, 0), { max_bytes: 50_000 });
+    expect(await shard.commit(commitOf(large), { deadlineMs: 300 })).toMatchObject({ kind: "unknown" });
+    expect(await shard.commit(commitOf(large, put("w.small", "1")), { deadlineMs: 300 })).toMatchObject({
+      kind: "unknown",
+    });
+    expect((await shard.read([key, "w.small"], { fresh: true })).size).toBe(0);
+    const waiting = shard.commit(commitOf(large));
+    await streams.update(streamName(epoch, 0), { max_bytes: -1 });
+    expect((await waiting).kind).toBe("committed");
+    await nats.close();
   });
 });

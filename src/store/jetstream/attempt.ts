@@ -26,7 +26,7 @@ export async function attemptCommit(
       case "no-responders":
         return { kind: "unreached", cause: "no server takes writes" };
       case "not-sent":
-        return { kind: "unreached", cause: `not sent: ${String(thrown.cause ?? "closed")}` };
+        return { kind: "unreached", cause: "it could not be sent" };
       case "timeout":
         return { kind: "lost", cause: "no answer in time" };
       case "disconnected":

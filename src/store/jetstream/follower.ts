@@ -194,10 +194,10 @@ export class ShardFollower implements Follower {
   }
 
   #deliver(message: Msg, { revision, at }: Delivery): void {
-    const { prefix, log, onRevision } = this.#context;
+    const { prefix, log } = this.#context;
     const before = this.#cursor;
     this.#cursor = revision;
-    onRevision(revision);
+    this.#context.onRevision(revision);
     try {
       const gone = message.data.length === 0 && isMarker(message.headers);
       const key = message.subject.slice(prefix.length);

@@ -49,7 +49,9 @@ export async function openBuckets(connection: StoreConnection, options: OpenBuck
   if (told !== undefined) checkMeta(told, options);
   const missing = shardsWithout(present);
   if (missing.length > 0) await refuseLoss(connection, options, { missing, told });
-  const streams = await Promise.all(present.map((found, shard) => found ?? createStream(connection, options, shard)));
+  const streams = await Promise.all(
+    present.map(async (found, shard) => found ?? createStream(connection, options, shard)),
+  );
   for (const [shard, { config }] of streams.entries()) checkStreamSettings(config, options, shard);
   return completeMetas(connection, options, { streams, metas });
 }
@@ -123,7 +125,7 @@ async function readMetas(
   present: readonly (FoundStream | undefined)[],
 ): Promise<readonly (StoreMeta | undefined)[]> {
   return Promise.all(
-    present.map((found, shard) => (found === undefined ? undefined : readMeta(connection, options, shard))),
+    present.map(async (found, shard) => (found === undefined ? undefined : readMeta(connection, options, shard))),
   );
 }
 
