@@ -128,7 +128,7 @@ export class Renewals {
     try {
       const tryTimeoutMs = Math.min(5_000, Math.max(250, leaseMs / 6));
       // No repeats within the call: each try renews from its own instant of sending.
-      const answer = await this.#call?.("work.heartbeat", claims, { deadlineMs: 0, tryTimeoutMs });
+      const answer = await this.#call?.("work.heartbeat", { claims }, { deadlineMs: 0, tryTimeoutMs });
       return Array.isArray(answer) ? answer.map(heartbeatAnswer) : [];
     } catch {
       return [];

@@ -1,0 +1,21 @@
+import { pino } from "pino";
+import { runWorker } from "../sdk/worker.ts";
+import { doDemoWork } from "./demo-work.ts";
+
+export interface DemoWorkerOptions {
+  readonly servers: readonly string[];
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly name: string;
+  readonly concurrency: number;
+  readonly leaseMs: number;
+}
+
+/** Runs the worker of the demo until SIGTERM; answers the process's exit code. */
+export async function runDemoWorker(options: DemoWorkerOptions): Promise<number> {
+  const log = pino({ base: { worker: options.name }, timestamp: pino.stdTimeFunctions.isoTime });
+  const worker = await runWorker({ ...options, handler: doDemoWork, log, graceMs: 1_000 });
+  log.info({ workerId: worker.workerId, concurrency: options.concurrency }, "the worker claims work");
+  await worker.ended;
+  return 0;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { parseFlags, UsageError, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
+import { renderChecks } from "./cli/doctor-report.ts";
+import { usageOf } from "./cli/usage.ts";
+import { ConfigError, readConfig, settingRows, settings, type Config } from "./config.ts";
+
+/** Exit codes: 0 it went well, 1 it did not, 2 the command line or the configuration makes no sense. */
+const BAD_USAGE = 2;
+
+const settingFlags: readonly FlagSpec[] = Object.values(settings).map(({ flag }) => ({ name: flag, takesValue: true }));
+const help: FlagSpec = { name: "help", takesValue: false };
+const valued = (...names: readonly string[]): readonly FlagSpec[] => names.map((name) => ({ name, takesValue: true }));
+
+/** The flags of each command. */
+const flagsOf: { readonly [command: string]: readonly FlagSpec[] } = {
+  serve: [...settingFlags, help],
+  doctor: [...settingFlags, { name: "json", takesValue: false }, help],
+  up: [...valued("port", "data", "nodes"), { name: "no-demo", takesValue: false }, help],
+  worker: [...valued("nats", "tenant", "application", "name", "concurrency", "lease-ms"), help],
+};
+
+function version(): string {
+  for (const place of ["../package.json", "../../package.json"]) {
+    try {
+      const text = readFileSync(new URL(place, import.meta.url), "utf8");
+      return String((JSON.parse(text) as { readonly version: unknown }).version);
+    } catch {
+      // From source it is one folder up, from dist two.
+    }
+  }
+  return "0.0.0";
+}
+
+/** @throws UsageError when the flag is no whole number in its bounds. */
+function wholeFlag(flags: ParsedFlags, name: string, rule: { initial: number; min: number; max: number }): number {
+  const text = flags.values[name];
+  if (text === undefined) return rule.initial;
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= rule.min && value <= rule.max) return value;
+  throw new UsageError(`--${name}=${JSON.stringify(text)} must be a whole number from ${rule.min} to ${rule.max}`);
+}
+
+// Each command loads what it needs when it is called for, so that --help and a demo worker start quickly.
+
+async function runServe(config: Config): Promise<number> {
+  const { serve } = await import("./node/serve.ts");
+  return serve(config, version());
+}
+
+async function runDoctor(config: Config, flags: ParsedFlags): Promise<number> {
+  const { examine, standingFailures } = await import("./doctor/doctor.ts");
+  const { doctorOptionsOf } = await import("./node/open-store.ts");
+  const checks = await examine(doctorOptionsOf(config));
+  const healthy = standingFailures(checks, config.allow).length === 0;
+  process.stdout.write(
+    flags.present.has("json") ? `${JSON.stringify({ healthy, checks }, null, 2)}\n` : renderChecks(checks),
+  );
+  return healthy ? 0 : 1;
+}
+
+async function runUp(flags: ParsedFlags): Promise<number> {
+  const options = {
+    port: wholeFlag(flags, "port", { initial: 7_700, min: 1, max: 65_535 }),
+    directory: flags.values["data"] ?? ".mandate",
+    nodes: wholeFlag(flags, "nodes", { initial: 3, min: 1, max: 9 }),
+    demo: !flags.present.has("no-demo"),
+  };
+  const { up } = await import("./local/up.ts");
+  return up(options);
+}
+
+async function runWorker(flags: ParsedFlags): Promise<number> {
+  const { values } = flags;
+  const options = {
+    servers: (values["nats"] ?? "127.0.0.1:4222").split(",").filter((server) => server !== ""),
+    tenantId: values["tenant"] ?? "demo",
+    applicationId: values["application"] ?? "shop",
+    name: values["name"] ?? "demo",
+    concurrency: wholeFlag(flags, "concurrency", { initial: 4, min: 1, max: 1_000 }),
+    leaseMs: wholeFlag(flags, "lease-ms", { initial: 5_000, min: 100, max: 604_800_000 }),
+  };
+  const { runDemoWorker } = await import("./cli/demo-worker.ts");
+  return runDemoWorker(options);
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const [command, ...rest] = args;
+  if (command === "--version" || command === "-v") {
+    process.stdout.write(`${version()}\n`);
+    return 0;
+  }
+  if (command === undefined || command === "--help" || command === "-h" || command === "help") {
+    process.stdout.write(usageOf(undefined, settingRows()) ?? "");
+    return command === undefined ? BAD_USAGE : 0;
+  }
+  const specs = Object.hasOwn(flagsOf, command) ? flagsOf[command] : undefined;
+  if (specs === undefined) throw new UsageError(`there is no command ${JSON.stringify(command)}`);
+  const flags = parseFlags(rest, specs);
+  if (flags.present.has("help")) {
+    process.stdout.write(usageOf(command, settingRows()) ?? "");
+    return 0;
+  }
+  if (command === "up") return runUp(flags);
+  if (command === "worker") return runWorker(flags);
+  const config = readConfig(process.env, flags.values);
+  return command === "serve" ? runServe(config) : runDoctor(config, flags);
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (thrown) {
+  if (!(thrown instanceof UsageError) && !(thrown instanceof ConfigError)) throw thrown;
+  process.stderr.write(
+    `${thrown.message}\n\nmandate --help tells the commands, mandate <command> --help their flags.\n`,
+  );
+  process.exitCode = BAD_USAGE;
+}

@@ -1,0 +1,156 @@
+import { randomBytes } from "node:crypto";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import { Registry } from "prom-client";
+import { Authority } from "../authority/authority.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { defaultRules } from "../core/workload/rules.ts";
+import { startHttpServer, type HttpServer } from "../http/server.ts";
+import { startWorkerService, type WorkerService } from "../nats/worker-service.ts";
+import type { JetstreamStore } from "../store/jetstream/jetstream-store.ts";
+import { GatedAuthority } from "./gated-authority.ts";
+import { NodeMetrics } from "./node-metrics.ts";
+import { natsConnectionOf, openNodeStore } from "./open-store.ts";
+
+/** Everything that runs once the store is open. */
+interface Opened {
+  readonly store: JetstreamStore;
+  readonly authority: Authority;
+  readonly connection: NatsConnection;
+  readonly service: WorkerService;
+}
+
+export interface NodeOptions {
+  readonly config: Config;
+  readonly log: Log;
+  readonly version: string;
+}
+
+/** Between a node's word that it goes away and its last listening, ms: time for a load balancer to hear it. */
+const HANDOVER_MS = 300;
+
+/**
+ * One authority node as a process runs it: the store, the authority with its passes, HTTP and the worker service over
+ * NATS. HTTP answers from the start, and says that the node is not ready until it is.
+ */
+export class Node {
+  readonly #options: NodeOptions;
+  readonly #http: HttpServer;
+  readonly #metrics: NodeMetrics;
+  readonly #registry: Registry;
+  readonly #gate: GatedAuthority;
+  readonly #stopping = new AbortController();
+  #opened: Opened | undefined;
+
+  private constructor(options: NodeOptions, doors: { http: HttpServer; gate: GatedAuthority; registry: Registry }) {
+    this.#options = options;
+    this.#http = doors.http;
+    this.#gate = doors.gate;
+    this.#registry = doors.registry;
+    this.#metrics = new NodeMetrics(doors.registry);
+  }
+
+  /**
+   * Listens. The node is of use after {@link run}.
+   *
+   * @throws the system's error when the port can't be had.
+   */
+  static async listen(options: NodeOptions): Promise<Node> {
+    const { config, log } = options;
+    const registry = new Registry();
+    const gate = new GatedAuthority(config.nodeId, config.shards);
+    const http = await startHttpServer({
+      authority: gate,
+      log,
+      metrics: registry,
+      port: config.httpPort,
+      host: config.httpHost,
+      config: {
+        inFlightMax: config.requestsMax,
+        waitersMax: config.waitersMax,
+        eventStreamsMax: config.eventStreamsMax,
+      },
+    });
+    return new Node(options, { http, gate, registry });
+  }
+
+  /** Where HTTP answers. */
+  get url(): string {
+    return this.#http.url;
+  }
+
+  /**
+   * Opens the store, waiting for it as long as it takes, and begins to serve.
+   *
+   * @throws NodeRefusal when the store must not be used as it is. An abort by {@link stop} rejects as well.
+   */
+  async run(): Promise<void> {
+    const { config, log, version } = this.#options;
+    const store = await openNodeStore({
+      config,
+      log,
+      onWaiting: (reason) => this.#gate.setReason(reason),
+      signal: this.#stopping.signal,
+    });
+    const authority = this.#makeAuthority(store);
+    authority.open();
+    this.#metrics.observe(authority);
+    this.#gate.open(authority);
+    const connection = await connect({
+      ...natsConnectionOf(config),
+      name: `mandate ${config.nodeId} (workers)`,
+      servers: [...config.natsServers],
+      noAsyncTraces: true,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      pingInterval: 5_000,
+      waitOnFirstConnect: true,
+    });
+    const service = await startWorkerService({ connection, authority, log, metrics: this.#registry, version });
+    this.#opened = { store, authority, connection, service };
+    log.info({ nodeId: config.nodeId, url: this.url, epoch: config.epoch, shards: config.shards }, "the node runs");
+  }
+
+  /** Takes nothing new, finishes what is under way, and lets everything go. */
+  async stop(): Promise<void> {
+    const { config, log } = this.#options;
+    log.info({ graceMs: config.shutdownGraceMs }, "the node is stopping");
+    this.#stopping.abort();
+    const opened = this.#opened;
+    this.#gate.drain();
+    // Workers' requests go to another node at once: those under way here are answered, none is refused.
+    const handover = opened === undefined ? 0 : HANDOVER_MS;
+    await Promise.all([
+      opened?.service.stop(config.shutdownGraceMs),
+      new Promise((resolve) => setTimeout(resolve, handover)),
+    ]);
+    await this.#http.stop(config.shutdownGraceMs);
+    opened?.authority.drain();
+    await opened?.authority.close();
+    await opened?.connection.close();
+    await opened?.store.close();
+    log.info({}, "the node has stopped");
+  }
+
+  #makeAuthority(store: JetstreamStore): Authority {
+    const { config, log } = this.#options;
+    return new Authority({
+      store,
+      nodeId: config.nodeId,
+      log,
+      nonce: randomBytes(6).toString("base64url"),
+      rules: {
+        payloadBytesMax: config.payloadBytesMax,
+        checkpointsMax: config.checkpointsMax,
+        secretKeys: [...defaultRules.secretKeys, ...config.secretKeys],
+        secretPrefixes: [...defaultRules.secretPrefixes, ...config.secretPrefixes],
+      },
+      passIntervalMs: config.passIntervalMs,
+      clockSkewMaxMs: config.clockSkewMaxMs,
+      commitDeadlineMs: config.commitDeadlineMs,
+      onCall: (call, code, tookMs) => this.#metrics.called(call, code, tookMs),
+      onCommit: (action, outcome) => this.#metrics.committed(action, outcome),
+    });
+  }
+}
