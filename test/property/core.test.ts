@@ -28,7 +28,7 @@ import { accepted, frozen, requester, requestOf, rules, T0 } from "../unit/core/
 
 const seed = process.env["MANDATE_TEST_SEED"];
 const parameters: { readonly numRuns: number; readonly seed?: number } = {
-  numRuns: Number(process.env["MANDATE_TEST_RUNS"] ?? 1500),
+  numRuns: Number(process.env["MANDATE_TEST_RUNS"] ?? 1000),
   ...(seed === undefined ? {} : { seed: Number(seed) }),
 };
 

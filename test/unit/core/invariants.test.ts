@@ -7,8 +7,8 @@ import { decideHeartbeat } from "../../../src/core/workload/lease.ts";
 import {
   findBrokenInvariants,
   findBrokenSuccession,
-  recordInvariants,
-  successionInvariants,
+  type recordInvariants,
+  type successionInvariants,
 } from "../../../src/core/workload/invariants.ts";
 import { decideRetry } from "../../../src/core/workload/operate.ts";
 import { decideRecover } from "../../../src/core/workload/recovery.ts";

@@ -138,6 +138,13 @@ describe("a heartbeat", () => {
     expect(second.updatedAt).toBe(T0 + 3000);
   });
 
+  it("leaves updatedAt where it was when a move follows under a clock that was set back", () => {
+    const beaten = accepted(beat(T0 + 3000));
+    const next = accepted(cancel(beaten, T0 + 1000));
+    expect(next.history.at(-1)?.at).toBe(T0 + 1000);
+    expect(next.updatedAt).toBe(T0 + 3000);
+  });
+
   it("never sets an end beyond the whole numbers", () => {
     const next = accepted(beat(T0, Number.MAX_SAFE_INTEGER));
     expect(next.currentClaim?.expiresAt).toBe(Number.MAX_SAFE_INTEGER);
