@@ -1,0 +1,72 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { medianOf } from "./figures.ts";
+import { shortNumber, type Section } from "./report.ts";
+import { withNodes, type Bench, type Scenario } from "./scenario.ts";
+import type { ViewFigures } from "./view-process.ts";
+
+const program = fileURLToPath(new URL("view-process.ts", import.meta.url));
+const RECORDS = 100_000;
+const MEBIBYTE = 1024 * 1024;
+
+async function loadView(bench: Bench): Promise<ViewFigures> {
+  const child = fork(program, {
+    execArgv: [
+      ...process.execArgv,
+      "--expose-gc",
+      ...(bench.profileTo === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${bench.profileTo}`]),
+    ],
+  });
+  const exited = once(child, "exit");
+  child.send(bench.address);
+  const [figures] = (await Promise.race([once(child, "message"), exited.then(() => [])])) as [ViewFigures?];
+  await exited;
+  if (figures === undefined) throw new Error("the view was not loaded");
+  return figures;
+}
+
+/** Records straight into the bucket; then a fresh node's view until it is current. */
+export const viewLoad: Scenario = {
+  name: "view-load",
+  run: async (bench): Promise<Section> => {
+    const count = Math.max(1000, Math.round(RECORDS * bench.scale));
+    bench.say(`writing ${count} records`);
+    const filled = await withNodes(bench, 0, (generator) => generator.run("fillRecords", { count }));
+    if (Object.keys(filled.failures).length > 0) throw new Error(JSON.stringify(filled.failures));
+    const loads: ViewFigures[] = [];
+    for (let round = 0; round < bench.rounds; round++) {
+      bench.say("loading a fresh view");
+      loads.push(await loadView(bench));
+    }
+    const elapsedMs = medianOf(loads.map((load) => load.elapsedMs));
+    const records = medianOf(loads.map((load) => load.records));
+    const heapPerRecord = medianOf(loads.map((load) => load.heapBytes / load.records));
+    const seconds = (elapsedMs / 1000) * (RECORDS / records);
+    return {
+      scenario: "view-load",
+      rows: [
+        {
+          name: `view of ${shortNumber(records)} records, per 100,000`,
+          product: `${shortNumber(elapsedMs)} ms, ${shortNumber((records * 1000) / elapsedMs)} records/s`,
+          raw: "",
+          value: seconds,
+          unit: "s",
+          goal: { atMost: 6 },
+          detail: { loads, filled },
+        },
+        {
+          name: "view of 1,000,000 records, memory extrapolated",
+          product: `${shortNumber(heapPerRecord)} bytes a record`,
+          raw: "",
+          value: (heapPerRecord * 1_000_000) / MEBIBYTE,
+          unit: "MiB",
+          detail: {
+            heapPerRecord,
+            residentPerRecord: medianOf(loads.map((load) => load.residentBytes / load.records)),
+          },
+        },
+      ],
+    };
+  },
+};
