@@ -1,3 +1,4 @@
+import { monotonicMs, systemTimers, type Timers } from "../base/clock.ts";
 import { MandateError, refuse } from "../core/errors.ts";
 import type { Workload } from "../core/workload/record.ts";
 import { settledStates } from "../core/workload/states.ts";
@@ -35,9 +36,12 @@ export class Authority {
   readonly shards: number;
   readonly #options: AuthorityOptions;
   readonly #background: Background;
+  readonly #timers: Timers;
+  readonly #monotonic: () => number;
   #parts: Parts;
   #calls: Calls;
-  #wakeTimer: ReturnType<typeof setTimeout> | undefined;
+  #assemblies = 0;
+  #cancelWake: () => void = () => undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
   #stopped = false;
 
@@ -45,7 +49,10 @@ export class Authority {
     this.#options = options;
     this.nodeId = options.nodeId;
     this.shards = options.store.shards.length;
-    this.#background = new Background(options.log);
+    const { log, timers = systemTimers, monotonic = monotonicMs } = options;
+    this.#timers = timers;
+    this.#monotonic = monotonic;
+    this.#background = new Background({ log, timers, monotonic });
     this.#parts = this.#assemble();
     this.#calls = new Calls(this.#parts);
   }
@@ -86,7 +93,7 @@ export class Authority {
   async close(): Promise<void> {
     this.#stopped = true;
     this.#parts.serving.stop();
-    clearTimeout(this.#wakeTimer);
+    this.#cancelWake();
     this.#parts.claimNext.stop();
     await this.#background.stop();
     await this.#parts.projection.stop();
@@ -113,11 +120,11 @@ export class Authority {
     context: CallContext = {},
   ): Promise<Answered<Answers[Name]>> {
     const { log, onCall } = this.#options;
-    const startedAt = performance.now();
+    const startedAt = this.#monotonic();
     try {
       this.#checkServing(name);
       const answered = (await this.#calls.dispatch(name, value, context)) as Answered<Answers[Name]>;
-      onCall?.(name, undefined, performance.now() - startedAt);
+      onCall?.(name, undefined, this.#monotonic() - startedAt);
       return answered;
     } catch (cause) {
       const error = boundaryError(cause);
@@ -127,7 +134,7 @@ export class Authority {
           "a call failed on a bug",
         );
       else log.debug({ call: name, code: error.code }, "refusal");
-      onCall?.(name, error.code, performance.now() - startedAt);
+      onCall?.(name, error.code, this.#monotonic() - startedAt);
       throw error;
     }
   }
@@ -225,7 +232,7 @@ export class Authority {
     const unlisten = this.#parts.projection.listen(({ workload: { record } }) => {
       if (record.workloadId === workloadId && settledStates.includes(record.state)) settle();
     });
-    const timer = setTimeout(settle, waitMs);
+    const forget = this.#timers.after(waitMs, settle);
     context.signal?.addEventListener("abort", settle, { once: true });
     try {
       const first = await this.call("get", { workloadId }, context);
@@ -233,7 +240,7 @@ export class Authority {
       await settled;
       return await this.call("get", { workloadId }, context);
     } finally {
-      clearTimeout(timer);
+      forget();
       unlisten();
       context.signal?.removeEventListener("abort", settle);
     }
@@ -272,6 +279,7 @@ export class Authority {
 
   #assemble(): Parts {
     const parts: Parts = assembleParts(this.#options, {
+      assembly: this.#assemblies++,
       onReady: (queue) => parts.claimNext.dispatch(queue),
       onLater: (at) => this.#wakeBy(at),
     });
@@ -306,7 +314,8 @@ export class Authority {
   #wakeBy(at: number): void {
     if (this.#isManual || this.#stopped || at >= this.#wakeAt) return;
     this.#wakeAt = at;
-    clearTimeout(this.#wakeTimer);
-    this.#wakeTimer = setTimeout(() => this.#wake(), Math.min(Math.max(at - this.#parts.now(), 1), WAKE_MAX_MS));
+    this.#cancelWake();
+    const delayMs = Math.min(Math.max(at - this.#parts.now(), 1), WAKE_MAX_MS);
+    this.#cancelWake = this.#timers.after(delayMs, () => this.#wake());
   }
 }

@@ -1,3 +1,4 @@
+import type { Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 /** Work that a node does by itself, over and over. */
@@ -13,12 +14,17 @@ export interface BackgroundTask {
  */
 export class Background {
   readonly #log: Log;
-  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #timers: Timers;
+  readonly #monotonic: () => number;
+  /** What takes back the next run of each task. */
+  readonly #pending = new Map<string, () => void>();
   readonly #running = new Set<Promise<unknown>>();
   #stopped = false;
 
-  constructor(log: Log) {
-    this.#log = log;
+  constructor(options: { readonly log: Log; readonly timers: Timers; readonly monotonic: () => number }) {
+    this.#log = options.log;
+    this.#timers = options.timers;
+    this.#monotonic = options.monotonic;
   }
 
   /** Begins with a task at once. */
@@ -29,20 +35,20 @@ export class Background {
   /** Ends all tasks and waits for those under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const takeBack of this.#pending.values()) takeBack();
     await Promise.allSettled(this.#running);
   }
 
   #schedule(task: BackgroundTask, delayMs: number): void {
     if (this.#stopped) return;
-    this.#timers.set(
+    this.#pending.set(
       task.name,
-      setTimeout(() => this.#run(task), delayMs),
+      this.#timers.after(delayMs, () => this.#run(task)),
     );
   }
 
   #run(task: BackgroundTask): void {
-    const startedAt = performance.now();
+    const startedAt = this.#monotonic();
     const run = task
       .run()
       .catch((cause: unknown) =>
@@ -50,7 +56,7 @@ export class Background {
       )
       .finally(() => {
         this.#running.delete(run);
-        this.#schedule(task, Math.max(0, task.everyMs - (performance.now() - startedAt)));
+        this.#schedule(task, Math.max(0, task.everyMs - (this.#monotonic() - startedAt)));
       });
     this.#running.add(run);
   }

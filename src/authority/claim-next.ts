@@ -1,4 +1,4 @@
-import { TIMER_MAX_MS } from "../base/clock.ts";
+import type { Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { MandateError, refuse } from "../core/errors.ts";
 import { decideClaim } from "../core/workload/claim.ts";
@@ -37,6 +37,7 @@ export interface ClaimNextOptions {
   readonly instant: () => Instant;
   readonly commitDeadlineMs: number;
   readonly monotonic: () => number;
+  readonly timers: Timers;
   readonly log: Log;
   /** Waits until the view of a shard is at least as new as a moment, monotonic ms; `false` when it can't be had in time. */
   readonly viewSince: (shard: Shard, moment: number, timeoutMs: number) => Promise<boolean>;
@@ -65,14 +66,13 @@ interface Intent {
   readonly claim: Claim;
 }
 
-const isAborted = (context: CallContext): boolean => context.signal?.aborted === true;
-
 /** Hands out work to whoever asks next (contract 2.4). */
 export class ClaimNext {
   readonly #options: ClaimNextOptions;
   readonly #waiting: WaitingWorkers;
-  #stealTimer: ReturnType<typeof setTimeout> | undefined;
+  #cancelStealing: (() => void) | undefined;
   readonly #stealQueues = new Set<string>();
+  #stopped = false;
 
   constructor(options: ClaimNextOptions) {
     this.#options = options;
@@ -89,11 +89,14 @@ export class ClaimNext {
     this.#waiting.dispatch(queue);
     if (!this.#waiting.has(queue)) return;
     this.#stealQueues.add(queue);
-    this.#stealTimer ??= setTimeout(() => this.#dispatchStealing(), STEAL_AFTER_MS);
+    this.#cancelStealing ??= this.#options.timers.after(STEAL_AFTER_MS, () => this.#dispatchStealing());
   }
 
+  /** Ends: long polls are answered with nothing, and nothing is handed out any more. */
   stop(): void {
-    clearTimeout(this.#stealTimer);
+    this.#stopped = true;
+    this.#cancelStealing?.();
+    this.#waiting.dismiss();
   }
 
   async run(request: ClaimNextRequest, context: CallContext): Promise<Answered<readonly Claim[]>> {
@@ -101,18 +104,19 @@ export class ClaimNext {
     const untilMs = taking.since + request.waitMs;
     this.#options.projection.index.promoteDue();
     for (let round = 1; ; round++) {
+      if (this.#hasGone(context)) return { answer: [] };
       const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
       const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
       if (taken.length > 0) return answerOf(taken);
       if (picked.length > 0 && round < ROUNDS_MAX && this.#options.picker.hasMore(taking.queue, request.capabilities))
         continue;
       const leftMs = untilMs - this.#options.monotonic();
-      if (leftMs <= 0 || isAborted(context)) return this.#last(taking);
+      if (leftMs <= 0) return this.#last(taking);
       const offered = await this.#wait(taking, leftMs);
       if (offered === undefined) return this.#last(taking);
-      if (isAborted(context)) {
+      if (this.#hasGone(context)) {
         this.#options.picker.done(offered);
-        return this.#last(taking);
+        return { answer: [] };
       }
       const won = await this.#try(taking, offered);
       if (won.length > 0) return answerOf(won);
@@ -138,27 +142,34 @@ export class ClaimNext {
     return { queue: taking.queue, capabilities: taking.request.capabilities, max: taking.request.max };
   }
 
+  /** Whether nobody is there any more to be given anything. */
+  #hasGone(context: CallContext): boolean {
+    return this.#stopped || context.signal?.aborted === true;
+  }
+
   /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
   async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
-    if (isAborted(taking.context)) return { answer: [] };
-    if (!(await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS))) return { answer: [] };
+    if (this.#hasGone(taking.context)) return { answer: [] };
+    const isNew = await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
+    if (this.#hasGone(taking.context)) return { answer: [] };
     this.#options.projection.index.promoteDue();
-    const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
-    return answerOf(picked.length > 0 ? await this.#try(taking, picked) : []);
+    const picked = isNew ? this.#options.picker.pick({ ...this.#wishOf(taking), steal: true }) : [];
+    // An earlier try of the same request may have taken something while this one waited.
+    return answerOf(picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking));
   }
 
   #wait(taking: Taking, leftMs: number): Promise<readonly Rank[] | undefined> {
     return new Promise((resolve) => {
       const { signal } = taking.context;
       const settle = (offered: readonly Rank[] | undefined): void => {
-        clearTimeout(timer);
+        forget();
         signal?.removeEventListener("abort", giveUp);
         this.#waiting.remove(worker);
         resolve(offered);
       };
       const giveUp = (): void => settle(undefined);
-      const worker: WaitingWorker = { ...this.#wishOf(taking), offer: settle };
-      const timer = setTimeout(giveUp, Math.min(leftMs, TIMER_MAX_MS));
+      const worker: WaitingWorker = { ...this.#wishOf(taking), offer: settle, dismiss: giveUp };
+      const forget = this.#options.timers.after(leftMs, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.add(worker);
     });
@@ -201,8 +212,10 @@ export class ClaimNext {
     workload: Projected,
     how: { readonly change: Change; readonly context: CallContext },
   ): Promise<void> {
+    const { executor, records } = this.#options;
     try {
-      await this.#options.executor.commit({ ...this.#placeOf(workload), ...how, mark: undefined, asserts: [] });
+      const ended = await executor.commit({ ...this.#placeOf(workload), ...how, mark: undefined, asserts: [] });
+      if (ended === undefined) await records.fresh(workload.record.workloadId, { scope: undefined });
     } catch (cause) {
       this.#options.log.debug(
         { workloadId: workload.record.workloadId, cause: String(cause) },
@@ -247,7 +260,8 @@ export class ClaimNext {
     const { memory, shard, context } = taking;
     const intents = await this.#intend(taking, candidates);
     const first = intents[0];
-    if (memory === undefined || first === undefined) return [];
+    // What was picked is gone, perhaps to an earlier try of this very request.
+    if (memory === undefined || first === undefined) return this.#remembered(taking);
     const operationId = operationIds.next(memory.mark, first.change.reference);
     const remembered = encodeClaimRequest(
       intents.map(({ claim: { workloadId, fencingToken } }) => ({ workloadId, fencingToken })),
@@ -309,7 +323,7 @@ export class ClaimNext {
 
   /** Other nodes have had their time with their share: whoever waits here may take it. */
   #dispatchStealing(): void {
-    this.#stealTimer = undefined;
+    this.#cancelStealing = undefined;
     const queues = [...this.#stealQueues];
     this.#stealQueues.clear();
     for (const queue of queues)

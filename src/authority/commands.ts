@@ -15,6 +15,7 @@ import { decideCancel, decideRetry, decideTimeout } from "../core/workload/opera
 import { decideCheckpoint, decideComplete } from "../core/workload/progress.ts";
 import type { Checkpoint, Claim, Payload, Result, WorkloadRecord } from "../core/workload/record.ts";
 import type { WorkloadRules } from "../core/workload/rules.ts";
+import type { Subject } from "../core/subject.ts";
 import { parseShape } from "../wire/parse.ts";
 import {
   checkpointRequest,
@@ -31,7 +32,7 @@ import type { CallContext } from "./api.ts";
 import type { Work } from "./executor.ts";
 import { markOf } from "./operation-ids.ts";
 import { dependencyStatesOf } from "./records.ts";
-import { repeatCheckpoint, repeatClaim, repeatHeartbeat, repeatResult, repeatStart, repeatState } from "./repeats.ts";
+import { repeatCheckpoint, repeatClaim, repeatHeartbeat, repeatStart, repeatState } from "./repeats.ts";
 
 /** Checks arguments; throws the refusal. */
 export function parseArguments<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
@@ -50,6 +51,9 @@ const fenceOf = ({ workloadId, claimId, workerId, fencingToken }: Fence): Fence 
 interface Addressed {
   readonly workloadId: string;
   readonly workerId?: string;
+  readonly claimId?: string;
+  readonly actor?: string;
+  readonly decider?: Subject;
   readonly requestId?: string | undefined;
 }
 
@@ -140,7 +144,6 @@ export class Commands {
           rules: this.#rules,
           reservedFor: seen.reservedFor,
         }),
-      repeat: repeatResult,
     };
   }
 
@@ -221,8 +224,10 @@ export class Commands {
     request: Addressed,
     context: CallContext,
   ): { readonly workloadId: string; readonly context: CallContext; readonly mark?: string } {
-    const { workloadId, requestId, workerId } = request;
+    const { workloadId, requestId, workerId, claimId, actor, decider } = request;
     if (requestId === undefined) return { workloadId, context };
-    return { workloadId, context, mark: markOf(context.caller ?? workerId ?? "", call, requestId) };
+    const who = context.caller ?? workerId ?? actor ?? [decider?.kind, decider?.id];
+    // Numbers that a worker counts anew for each claim must not meet those of another claim.
+    return { workloadId, context, mark: markOf(JSON.stringify([who, claimId]), call, requestId) };
   }
 }

@@ -1,4 +1,4 @@
-import { monotonicMs, systemClock, type Clock } from "../base/clock.ts";
+import { monotonicMs, systemClock, systemTimers, type Clock, type Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { defaultRules, type WorkloadRules } from "../core/workload/rules.ts";
 import { Projection } from "../store/projection/projection.ts";
@@ -34,6 +34,7 @@ export interface AuthorityOptions {
   readonly rules?: Partial<WorkloadRules>;
   readonly random?: () => number;
   readonly monotonic?: () => number;
+  readonly timers?: Timers;
   readonly wall?: Clock;
   readonly passIntervalMs?: number;
   readonly clockSkewMaxMs?: number;
@@ -75,18 +76,25 @@ const waitingNodes = (
     )
     .map(({ nodeId }) => nodeId);
 
-/** Tells the assemblies of one process apart, so that no operation id comes twice. */
-let assemblies = 0;
-
-/** Puts a node together; nothing runs yet. */
-export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Parts {
+/** Puts a node together; nothing runs yet. `assembly` tells those of one node apart, so that no operation id comes twice. */
+export function assembleParts(
+  options: AuthorityOptions,
+  { assembly, ...hooks }: ReadyHooks & { readonly assembly: number },
+): Parts {
   const { store, log, clock, nodeId } = options;
-  const { monotonic = monotonicMs, wall = systemClock, commitDeadlineMs = 10_000 } = options;
-  const nonce = `${options.nonce}${(assemblies++).toString(36)}`;
+  const { monotonic = monotonicMs, wall = systemClock, timers = systemTimers, commitDeadlineMs = 10_000 } = options;
+  const nonce = `${options.nonce}${assembly.toString(36)}`;
   const rules = { ...defaultRules, ...options.rules };
   const storeTime = new StoreTime({ monotonic, wall });
   const now = clock === undefined ? () => storeTime.now() : () => clock.now();
-  const projection: Projection = new Projection({ store, log, now, ...hooks, onNode: (node) => pulse.observe(node) });
+  const projection: Projection = new Projection({
+    store,
+    log,
+    now,
+    timers,
+    ...hooks,
+    onNode: (node) => pulse.observe(node),
+  });
   const pulse: Pulse = new Pulse({
     nodeId,
     nonce,
@@ -122,7 +130,7 @@ export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Par
     instant,
     random: options.random ?? Math.random,
     log,
-    pause: options.pause ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms))),
+    pause: options.pause ?? ((ms) => new Promise((resolve) => timers.after(ms, resolve))),
     commitDeadlineMs,
     onCommit: (action, outcome) => options.onCommit?.(action, outcome),
   });
@@ -143,6 +151,7 @@ export function assembleParts(options: AuthorityOptions, hooks: ReadyHooks): Par
     instant,
     commitDeadlineMs,
     monotonic,
+    timers,
     log,
     viewSince: (shard, moment, timeoutMs) => pulse.viewSince(shard, moment, timeoutMs),
   });

@@ -2,7 +2,7 @@ import { MandateError, refuse } from "../core/errors.ts";
 import type { StateAnswer } from "../core/workload/failure.ts";
 import type { Fence } from "../core/workload/fence.ts";
 import { heartbeatAnswer, type HeartbeatAnswer } from "../core/workload/lease.ts";
-import type { Checkpoint, Claim, Payload, Result, WorkloadRecord } from "../core/workload/record.ts";
+import type { Checkpoint, Claim, Payload, WorkloadRecord } from "../core/workload/record.ts";
 
 /**
  * Answers to the repeat of a request whose first try was committed (contract 5.3, 6.3), rebuilt from the record and the
@@ -42,8 +42,6 @@ export const repeatHeartbeat =
 
 export const repeatCheckpoint = (record: WorkloadRecord, sequence: number): Checkpoint<Payload> | undefined =>
   record.checkpoints[sequence - 1];
-
-export const repeatResult = (record: WorkloadRecord): Result<Payload> | undefined => record.result;
 
 /** The state that the request led to: the one at the history's length then. */
 export const repeatState = (record: WorkloadRecord, historyLength: number): StateAnswer | undefined => {

@@ -7,6 +7,8 @@ export interface WaitingWorker {
   readonly max: number;
   /** Handed what to try; called once, then the worker no longer waits. */
   offer(candidates: readonly Rank[]): void;
+  /** Told that there will be nothing; called once, then the worker no longer waits. */
+  dismiss(): void;
 }
 
 /**
@@ -41,6 +43,11 @@ export class WaitingWorkers {
     const workers = this.#queues.get(worker.queue);
     workers?.delete(worker);
     if (workers?.size === 0) this.#queues.delete(worker.queue);
+  }
+
+  /** Sends everybody away. */
+  dismiss(): void {
+    for (const workers of [...this.#queues.values()]) for (const worker of [...workers]) worker.dismiss();
   }
 
   /** Offers what is claimable in a queue to those who wait, in their order. */

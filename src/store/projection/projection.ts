@@ -1,3 +1,4 @@
+import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { decodeNodeHeartbeat, decodeWorkload, type NodeHeartbeat } from "../../wire/codec.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
@@ -33,8 +34,8 @@ class ShardView {
   pending = 0;
   follower: Follower | undefined;
   waiters: Waiter[] = [];
-  /** Highest revision that this view has taken in from its follower. */
-  seen = 0;
+  /** Where the view stood when it began to be held. */
+  heldAt = 0;
   /** The stream as a whole: its identity decides what a revision means. */
   resets = 0;
 }
@@ -47,6 +48,7 @@ export interface ProjectionOptions extends ReadyHooks {
   readonly log: Log;
   /** The authority's time, ms. */
   readonly now: () => number;
+  readonly timers: Timers;
   /** Told every node heartbeat as the log delivers it, with the store's time. */
   readonly onNode?: (node: NodeSeen) => void;
 }
@@ -90,7 +92,9 @@ export class Projection {
 
   /** Stops taking entries in until {@link release}; they are kept. For tests that need a view to be old. */
   hold(): void {
-    this.#held ??= [];
+    if (this.#held !== undefined) return;
+    for (const view of this.#views) view.heldAt = view.follower?.cursor() ?? 0;
+    this.#held = [];
   }
 
   /** Takes in what was held back, and goes on. */
@@ -98,6 +102,7 @@ export class Projection {
     const held = this.#held ?? [];
     this.#held = undefined;
     for (const { shard, entry } of held) this.#take(shard, entry);
+    for (const view of this.#views) this.#wake(view);
   }
 
   get isHeld(): boolean {
@@ -106,7 +111,7 @@ export class Projection {
 
   /** Takes a version in that was read or committed outside the follower. Older than what is known: ignored. */
   adopt(workload: Projected): void {
-    this.index.apply(workload);
+    this.#file(workload);
   }
 
   /** All shards delivered everything that was committed before they began, and none is broken off. */
@@ -125,9 +130,7 @@ export class Projection {
 
   /** The revision of each shard up to which the view is complete. */
   position(): readonly number[] {
-    return this.#views.map((view) =>
-      Math.max(view.seen, this.#held === undefined ? (view.follower?.cursor() ?? 0) : 0),
-    );
+    return this.#views.map((view) => (this.#held === undefined ? (view.follower?.cursor() ?? 0) : view.heldAt));
   }
 
   resets(): number {
@@ -150,11 +153,11 @@ export class Projection {
     if (this.#held !== undefined) return Promise.resolve(false);
     return new Promise((resolve) => {
       const view = this.#view(shard);
-      const timer = setTimeout(() => waiter.settle(false), timeoutMs);
+      const giveUp = this.#options.timers.after(timeoutMs, () => waiter.settle(false));
       const waiter: Waiter = {
         revision,
         settle: (seen) => {
-          clearTimeout(timer);
+          giveUp();
           view.waiters = view.waiters.filter((other) => other !== waiter);
           resolve(seen);
         },
@@ -175,7 +178,6 @@ export class Projection {
       return;
     }
     const view = this.#view(shard.index);
-    view.seen = Math.max(view.seen, entry.revision);
     if (entry.key.startsWith("w.")) this.#takeWorkload(shard, entry);
     else if (entry.key.startsWith("n.")) this.#takeNode(shard, entry);
     if (view.waiters.length > 0) this.#wake(view);
@@ -193,11 +195,23 @@ export class Projection {
         return;
       }
       workload = projectedOf(shard.index, entry, stored);
-      this.index.apply(workload);
+      if (!this.#file(workload)) return;
     }
     if (this.#listeners.size === 0) return;
     const delivered = { shard: shard.index, revision: entry.revision, workload };
     for (const listener of this.#listeners) listener(delivered);
+  }
+
+  /** Takes a version in, unless it has a shape that the indexes can't be derived from: that must not keep the others from being seen. */
+  #file(workload: Projected): boolean {
+    try {
+      this.index.apply(workload);
+      return true;
+    } catch (cause) {
+      const { key, revision } = workload;
+      this.#options.log.error({ key, revision, cause: String(cause) }, "a stored workload can't be taken in");
+      return false;
+    }
   }
 
   #takeNode(shard: Shard, entry: Entry): void {
@@ -215,7 +229,7 @@ export class Projection {
       case "reset":
         log.warn({ shard: shard.index, reason: state.reason }, "the view of a shard is rebuilt");
         view.state = "loading";
-        view.seen = 0;
+        view.heldAt = 0;
         view.resets++;
         if (this.#held !== undefined) this.#held = this.#held.filter((held) => held.shard.index !== shard.index);
         this.index.forgetShard(shard.index);
@@ -228,7 +242,6 @@ export class Projection {
         if (view.state !== "current")
           log.info({ shard: shard.index, revision: state.revision }, "the view of a shard is current");
         view.state = "current";
-        if (this.#held === undefined) view.seen = Math.max(view.seen, state.revision);
         this.#wake(view);
         return;
       case "interrupted":
@@ -243,7 +256,8 @@ export class Projection {
   }
 
   #wake(view: ShardView): void {
-    const seen = Math.max(view.seen, view.follower?.cursor() ?? 0);
+    if (this.#held !== undefined) return;
+    const seen = view.follower?.cursor() ?? 0;
     for (const waiter of [...view.waiters]) if (waiter.revision <= seen) waiter.settle(true);
   }
 }

@@ -1,5 +1,6 @@
 import { lacksApproval, pendingDependencies, type DependencyStates } from "../../core/workload/claim.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
+import { instantOf } from "../../core/workload/transition.ts";
 import { compareDue, compareRank, rankOf, type Due, type Rank } from "./projected.ts";
 import { SortedSet } from "./sorted-set.ts";
 
@@ -45,7 +46,7 @@ export class ReadyQueues {
   file(record: WorkloadRecord, seen: { readonly now: number; readonly dependencies: DependencyStates }): void {
     this.remove(record.workloadId);
     if (record.state !== "READY" || lacksApproval(record)) return;
-    if (record.nextAttemptAt !== undefined && record.nextAttemptAt > seen.now) {
+    if (record.nextAttemptAt !== undefined && record.nextAttemptAt > instantOf(record, seen.now)) {
       const due = { at: record.nextAttemptAt, workloadId: record.workloadId };
       this.#later.add(due);
       this.#places.set(record.workloadId, { kind: "later", due });

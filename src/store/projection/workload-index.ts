@@ -94,8 +94,9 @@ export class WorkloadIndex {
     this.#workloads.set(workloadId, next);
     if (known === undefined)
       for (const dependency of record.dependencies) addTo(this.#dependants, dependency.workloadId, workloadId);
-    this.#file(record);
-    this.#ready.file(record, { now: this.#now(), dependencies: this.dependencyStates(record) });
+    this.#file(next);
+    this.#ready.remove(workloadId);
+    this.refile(workloadId);
     if (known?.record.state !== record.state) this.#refileDependants(workloadId);
     return true;
   }
@@ -180,18 +181,20 @@ export class WorkloadIndex {
       if (this.#workloads.get(dependant)?.record.state === "READY") this.refile(dependant);
   }
 
-  #file(record: WorkloadRecord): void {
+  /** What this node must not write is counted and listed, and never due. */
+  #file({ record, writable }: Projected): void {
     const { workloadId, state, currentClaim } = record;
-    const next = nextDeadline(record);
+    // A record's own history holds its time forward (contract 1.4): what it has outlived is due at any reading of the clock.
+    const own = record.history.at(-1)?.at ?? 0;
+    const dueAt = (at: number): Due => ({ at: at <= own ? 0 : at, workloadId });
+    const next = writable ? nextDeadline(record) : undefined;
+    const leased = writable && currentClaim !== undefined && heldStates.includes(state);
     const filed: Filed = {
       queue: queueOf(record),
       state,
       rank: rankOf(record),
-      lease:
-        currentClaim !== undefined && heldStates.includes(state)
-          ? { at: currentClaim.expiresAt, workloadId }
-          : undefined,
-      deadline: next === undefined ? undefined : { at: next.deadlineAt, workloadId },
+      lease: leased ? dueAt(currentClaim.expiresAt) : undefined,
+      deadline: next === undefined ? undefined : dueAt(next.deadlineAt),
       worker: workerOf(record),
     };
     this.#filed.set(workloadId, filed);

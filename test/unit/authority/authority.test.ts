@@ -1,0 +1,3 @@
+import { describeAuthority } from "./authority-suite.ts";
+
+describeAuthority("the store in memory", "memory");
