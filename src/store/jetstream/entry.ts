@@ -1,6 +1,6 @@
 import type { Msg } from "@nats-io/nats-core";
 import type { Entry } from "../store.ts";
-import { decodeHeaders, isMarker, operationsOf, provenanceOf } from "./headers.ts";
+import { headerText, headerValue, isMarker, latin1, operationsIn, provenanceIn } from "./headers.ts";
 
 /** A message as `STREAM.MSG.GET` answers it. */
 export interface StoredMessage {
@@ -19,15 +19,15 @@ const plainBytes = ({ buffer, byteOffset, length }: Uint8Array): Uint8Array =>
 
 /** The entry of a stored message; `undefined` when it says that the key is gone. */
 export function entryOfStored(message: StoredMessage, prefixLength: number): Entry | undefined {
-  const headers = message.hdrs === undefined ? undefined : decodeHeaders(Buffer.from(message.hdrs, "base64"));
-  if (isMarker(headers)) return undefined;
+  const text = latin1(Buffer.from(message.hdrs ?? "", "base64"));
+  if (isMarker(text)) return undefined;
   return {
     key: message.subject.slice(prefixLength),
     value: plainBytes(Buffer.from(message.data ?? "", "base64")),
     revision: message.seq,
-    operations: operationsOf(headers),
+    operations: operationsIn(text),
     at: Date.parse(message.time),
-    provenance: provenanceOf(headers),
+    provenance: provenanceIn(text),
   };
 }
 
@@ -39,25 +39,15 @@ export interface DirectMessage {
   readonly entry: Entry | undefined;
 }
 
-/** Reads an answer to a direct get. */
-export function directMessage(message: Msg, prefixLength: number): DirectMessage | undefined {
-  const headers = message.headers;
-  if (headers === undefined) return undefined;
-  const key = headers.last("Nats-Subject").slice(prefixLength);
-  const revision = Number(headers.last("Nats-Sequence"));
-  if (isMarker(headers)) return { key, revision, entry: undefined };
-  return {
-    key,
-    revision,
-    entry: {
-      key,
-      value: plainBytes(message.data),
-      revision,
-      operations: operationsOf(headers),
-      at: Date.parse(headers.last("Nats-Time-Stamp")),
-      provenance: provenanceOf(headers),
-    },
-  };
+/** Reads an answer to a direct get: the stored message, and lines of the server's own after its headers. */
+export function directMessage(message: Msg, prefixLength: number): DirectMessage {
+  const text = headerText(message);
+  const key = headerValue(text, "Nats-Subject").slice(prefixLength);
+  const revision = Number(headerValue(text, "Nats-Sequence"));
+  if (isMarker(text)) return { key, revision, entry: undefined };
+  const at = Date.parse(headerValue(text, "Nats-Time-Stamp"));
+  const [operations, provenance] = [operationsIn(text), provenanceIn(text)];
+  return { key, revision, entry: { key, value: plainBytes(message.data), revision, operations, at, provenance } };
 }
 
 /**
@@ -72,6 +62,8 @@ export class DeliveredEntry implements Entry {
   declare readonly operations: readonly string[];
   declare readonly provenance: Readonly<Record<string, string>>;
   readonly #message: Msg;
+  #text: string | undefined;
+  #provenance: Readonly<Record<string, string>> | undefined;
 
   constructor(message: Msg, place: { readonly key: string; readonly revision: number; readonly at: number }) {
     this.key = place.key;
@@ -82,17 +74,23 @@ export class DeliveredEntry implements Entry {
     Object.defineProperties(this, DeliveredEntry.#onDemand);
   }
 
+  #headers(): string {
+    this.#text ??= headerText(this.#message);
+    return this.#text;
+  }
+
   static readonly #onDemand: PropertyDescriptorMap & ThisType<DeliveredEntry> = {
     operations: {
       enumerable: true,
       get(): readonly string[] {
-        return operationsOf(this.#message.headers);
+        return operationsIn(this.#headers());
       },
     },
     provenance: {
       enumerable: true,
       get(): Readonly<Record<string, string>> {
-        return provenanceOf(this.#message.headers);
+        this.#provenance ??= provenanceIn(this.#headers());
+        return this.#provenance;
       },
     },
   };

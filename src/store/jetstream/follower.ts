@@ -16,7 +16,7 @@ import {
 } from "./consumer.ts";
 import type { Delivery, StreamIdentity } from "./consumer.ts";
 import { DeliveredEntry } from "./entry.ts";
-import { isMarker } from "./headers.ts";
+import { headerText, isMarker } from "./headers.ts";
 import { pause, repeatDelayMs } from "./pause.ts";
 
 export interface FollowerContext {
@@ -199,7 +199,7 @@ export class ShardFollower implements Follower {
     this.#cursor = revision;
     this.#context.onRevision(revision);
     try {
-      const gone = message.data.length === 0 && isMarker(message.headers);
+      const gone = message.data.length === 0 && isMarker(headerText(message));
       const key = message.subject.slice(prefix.length);
       if (!gone) this.#options.onEntry(new DeliveredEntry(message, { key, revision, at }));
     } catch (thrown) {

@@ -1,5 +1,5 @@
-import { MsgHdrsImpl } from "@nats-io/nats-core/internal";
-import type { MsgHdrs } from "@nats-io/nats-core";
+import type { Msg } from "@nats-io/nats-core";
+import { MsgHdrsImpl, MsgImpl } from "@nats-io/nats-core/internal";
 
 /**
  * The header block of a stored message: what JetStream reads (`Nats-…`), the ring of operation ids, and provenance.
@@ -8,9 +8,9 @@ import type { MsgHdrs } from "@nats-io/nats-core";
  * characters without blanks at its ends. So names and values are escaped, injectively: `%XX` for an ASCII character that
  * has no place there, `%uXXXX` for any other UTF-16 code unit. What went in comes out, lone surrogates included.
  */
-export const OPERATIONS_HEADER = "Mandate-Operations";
-
 const PROVENANCE_PREFIX = "Mandate-";
+const OPERATIONS_NAME = "Operations";
+export const OPERATIONS_HEADER = `${PROVENANCE_PREFIX}${OPERATIONS_NAME}`;
 
 /** The server keeps a header block's length in sixteen bits. */
 export const HEADER_BYTES_MAX = 65_535;
@@ -38,7 +38,7 @@ const escapeValue = (text: string): string => (plainValue.test(text) ? text : es
 /** A name that would meet the ring's header gets its first letter escaped, and no other name becomes that. */
 function escapeName(name: string): string {
   const escaped = plainName.test(name) ? name : escapeUnits(name, plainName);
-  return `${PROVENANCE_PREFIX}${escaped}` === OPERATIONS_HEADER ? `%4F${escaped.slice(1)}` : escaped;
+  return escaped === OPERATIONS_NAME ? `%4F${escaped.slice(1)}` : escaped;
 }
 
 const unescapeText = (text: string): string =>
@@ -83,27 +83,53 @@ export class RenderedHeaders extends MsgHdrsImpl {
   }
 }
 
-/** Reads a block as the server stored it. */
-export const decodeHeaders = (block: Uint8Array): MsgHdrs => MsgHdrsImpl.decode(block);
+/**
+ * A header block as text. What this store wrote is ASCII; a block is searched for the few lines that matter instead of being taken
+ * apart, since a follower reads hundreds of thousands of them.
+ */
+export function headerText(message: Msg): string {
+  if (!(message instanceof MsgImpl)) return OPENING;
+  const { _msg: place, _rdata: bytes } = message;
+  return place.hdr > 0 ? latin1(bytes.subarray(0, place.hdr)) : OPENING;
+}
+
+/** Bytes as text, one character each. */
+export const latin1 = ({ buffer, byteOffset, length }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, length).toString("latin1");
+
+/** The value of the last line of that name; empty when there is none. */
+export function headerValue(text: string, name: string): string {
+  const start = text.lastIndexOf(`\r\n${name}: `);
+  if (start < 0) return "";
+  const from = start + name.length + 4;
+  return text.slice(from, text.indexOf("\r\n", from));
+}
 
 /** The ring of operation ids, oldest first. */
-export function operationsOf(headers: MsgHdrs | undefined): readonly string[] {
-  const ring = headers?.get(OPERATIONS_HEADER) ?? "";
+export function operationsIn(text: string): readonly string[] {
+  const ring = headerValue(text, OPERATIONS_HEADER);
   return ring === "" ? [] : ring.split(",");
 }
 
 /** Provenance as it was committed. */
-export function provenanceOf(headers: MsgHdrs | undefined): Readonly<Record<string, string>> {
-  const provenance: [string, string][] = [];
-  for (const [name, values] of headers ?? []) {
-    if (!name.startsWith(PROVENANCE_PREFIX) || name === OPERATIONS_HEADER) continue;
-    provenance.push([unescapeText(name.slice(PROVENANCE_PREFIX.length)), unescapeText(values[0] ?? "")]);
+export function provenanceIn(text: string): Readonly<Record<string, string>> {
+  const provenance: Record<string, string> = {};
+  const opening = `\r\n${PROVENANCE_PREFIX}`;
+  for (let start = text.indexOf(opening); start >= 0;) {
+    const from = start + opening.length;
+    const colon = text.indexOf(":", from);
+    const end = text.indexOf("\r\n", from);
+    const name = text.slice(from, colon);
+    if (name !== OPERATIONS_NAME) {
+      const value = unescapeText(text.slice(colon + 2, end));
+      if (name === "__proto__") Object.defineProperty(provenance, name, { value, enumerable: true });
+      else provenance[unescapeText(name)] = value;
+    }
+    start = text.indexOf(opening, end);
   }
-  return Object.fromEntries(provenance);
+  return provenance;
 }
 
 /** `true` for what the server or another tool left in a value's place to say that the key is gone. */
-export function isMarker(headers: MsgHdrs | undefined): boolean {
-  if (headers === undefined) return false;
-  return headers.has("KV-Operation") || headers.has("Nats-Marker-Reason");
-}
+export const isMarker = (text: string): boolean =>
+  text.includes("\r\nKV-Operation:") || text.includes("\r\nNats-Marker-Reason:");

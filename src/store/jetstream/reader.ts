@@ -201,11 +201,7 @@ export class Reader {
     if (closing.code === NOTHING_FOUND) return { kind: "old" };
     if (closing.code !== END_OF_BATCH) throw new StoreUnavailable(`direct get: ${closing.code}`);
     if (Number(closing.get("Nats-Num-Pending")) > 0) return { kind: "large" };
-    const found: DirectMessage[] = [];
-    for (const message of messages.slice(0, -1)) {
-      const read = directMessage(message, this.#options.prefix.length);
-      if (read !== undefined) found.push(read);
-    }
+    const found = messages.slice(0, -1).map((message) => directMessage(message, this.#options.prefix.length));
     if ("revision" in newness) {
       if (Number(closing.get("Nats-UpTo-Sequence")) < newness.revision) return { kind: "old" };
     } else {
