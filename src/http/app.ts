@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { setMaxListeners } from "node:events";
 import type { Registry } from "prom-client";
 import { monotonicMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -120,13 +121,16 @@ function answerUnmatched(context: HttpContext, routes: readonly HttpRoute[]): Ht
  */
 export function createHttpApp(options: HttpAppOptions): Hono<HttpEnvironment> {
   const config: HttpConfig = { ...defaultHttpConfig, ...options.config };
+  const stopping = options.stopping ?? new AbortController().signal;
+  // Every long poll and every event stream listens to it.
+  setMaxListeners(0, stopping);
   const services: HttpServices = {
     authority: options.authority,
     log: options.log,
     registry: options.metrics,
     meters: new HttpMeters(options.metrics),
     config,
-    stopping: options.stopping ?? new AbortController().signal,
+    stopping,
   };
   const app = new Hono<HttpEnvironment>();
   const underWay = new UnderWay(config);

@@ -85,6 +85,24 @@ export async function getWorkload(exchange: Exchange): Promise<HttpAnswer> {
   return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
 }
 
+/** Does something under a signal that any of several aborts; nothing is left on those afterwards, however long they live. */
+async function untilAborted<Value>(
+  signals: readonly AbortSignal[],
+  run: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  for (const signal of signals) {
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+  }
+  try {
+    return await run(controller.signal);
+  } finally {
+    for (const signal of signals) signal.removeEventListener("abort", abort);
+  }
+}
+
 /** Waits until nothing more will happen by itself, the time is up, the client is gone or the server stops. */
 export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
   const { context, services, subject, query } = exchange;
@@ -95,12 +113,14 @@ export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
   });
   if (!shaped.ok) throw MandateError.of(shaped.error);
   const { waitMs } = shaped.value;
-  const signal = waitMs === 0 ? services.stopping : AbortSignal.any([services.stopping, context.req.raw.signal]);
-  const answered = await services.authority.waitForSettled(readPathId(context), signal.aborted ? 0 : waitMs, {
-    ...contextOf(subject, readScope(query)),
-    signal,
-  });
-  const { workloadId, state, result, lastFailure } = answered.answer;
+  const scoped = contextOf(subject, readScope(query));
+  const workloadId = readPathId(context);
+  const answered = await (waitMs === 0
+    ? services.authority.waitForSettled(workloadId, 0, scoped)
+    : untilAborted([services.stopping, context.req.raw.signal], (signal) =>
+        services.authority.waitForSettled(workloadId, signal.aborted ? 0 : waitMs, { ...scoped, signal }),
+      ));
+  const { state, result, lastFailure } = answered.answer;
   const answer = { workloadId, state, settled: settledStates.includes(state), result, lastFailure };
   return answerJson(answer, { headers: revisionOf(answered, exchange) });
 }

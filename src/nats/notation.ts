@@ -36,15 +36,15 @@ const unknownNotation: Notation = {
         issues: [{ path: CONTENT_TYPE, message: "is neither application/json nor application/msgpack" }],
       }),
     ),
-  render: json.render,
+  render: (value) => json.render(value),
 };
 
 /** The notation that a message's headers name; JSON when they name none. */
 export function notationOf(headers: MsgHdrs | undefined): Notation {
   if (headers === undefined) return json;
   const name = headers.keys().find((key) => key.toLowerCase() === "content-type");
-  const type = (name === undefined ? "" : headers.get(name)).split(";", 1)[0]?.trim().toLowerCase();
-  switch (type) {
+  const [type = ""] = (name === undefined ? "" : headers.get(name)).split(";", 1);
+  switch (type.trim().toLowerCase()) {
     case "":
     case "application/json":
       return json;

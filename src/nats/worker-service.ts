@@ -1,4 +1,5 @@
 import { headers, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
+import { setMaxListeners } from "node:events";
 import type { Registry } from "prom-client";
 import { monotonicMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -78,6 +79,8 @@ class Service implements WorkerService {
     this.#options = options;
     this.#limits = { ...defaultWorkerServiceLimits, ...options.limits };
     this.#meters = new WorkerMeters(options.metrics, () => this.#working + this.#waiting);
+    // Every long poll listens to it.
+    setMaxListeners(0, this.#stopping.signal);
     this.#discovery = new Discovery({
       version: options.version ?? `${PROTOCOL_VERSION}.0.0`,
       endpoints: servedVerbs.map((verb) => ({ name: verb.replace(".", "-"), subject: workPattern(verb) })),

@@ -76,7 +76,7 @@ class Scanner {
   scalar(): boolean {
     for (const word of ["true", "false", "null"]) {
       if (this.character !== word.charAt(0)) continue;
-      return [...word].every((character) => this.take(character));
+      return word.split("").every((character) => this.take(character));
     }
     this.take("-");
     if (!this.take("0") && !this.#digits()) return false;

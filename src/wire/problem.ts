@@ -34,6 +34,6 @@ export function problemOf(error: MandateError): Problem {
 }
 
 /** One item of a batch's answer, its error rendered like an answer of its own. */
-export const renderItem = <Answer extends object>(
-  item: ({ readonly ok: true } & Answer) | { readonly ok: false; readonly error: MandateError },
+export const renderItem = (
+  item: { readonly ok: true } | { readonly ok: false; readonly error: MandateError },
 ): object => (item.ok ? item : { ok: false, error: problemOf(item.error) });

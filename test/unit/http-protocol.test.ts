@@ -187,11 +187,11 @@ describe("bounds", () => {
       expect(await refusalOf(refused)).toEqual([429, "AUTHORITY_OVERLOADED"]);
 
       const both = await Promise.all([small.get("/v1/workloads"), small.get("/v1/workloads")]);
-      expect(both.map(({ status }) => status).sort()).toEqual([200, 429]);
+      expect(new Set(both.map(({ status }) => status))).toEqual(new Set([200, 429]));
       expect((await small.get("/v1/workloads")).status).toBe(200);
 
       await small.post(`/v1/workloads/${workload.workloadId}/cancel`);
-      expect((await Promise.all(polls)).map(({ status }) => status).sort()).toEqual([200, 429]);
+      expect(new Set((await Promise.all(polls)).map(({ status }) => status))).toEqual(new Set([200, 429]));
     } finally {
       await small.close();
     }
