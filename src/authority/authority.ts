@@ -21,6 +21,9 @@ const WAKE_MAX_MS = 10_000;
 /** How often a few workloads of the view are compared with the store, ms. */
 const SAMPLING_MS = 15_000;
 
+/** How long a pass that is called by hand waits for a view that is newer than the call, ms; a view that is held is taken as it is. */
+const BARRIER_MS = 2000;
+
 /** Calls that only read what one workload holds: served as long as the store answers. */
 const readingCalls: readonly CallName[] = ["get", "executionContext"];
 
@@ -159,13 +162,15 @@ export class Authority {
   readonly get = (workloadId: string): Promise<Workload> => this.#answer("get", { workloadId });
   readonly explain = (workloadId: string): Promise<Answers["explain"]> => this.#answer("explain", { workloadId });
 
-  /** Runs the recovery pass now, over everything that is due; ids of what this node recovered (contract 1.11). */
-  recoverExpired(): Promise<readonly string[]> {
+  /** Runs the recovery pass now, over everything that was due before the call; ids of what this node recovered (contract 1.11). */
+  async recoverExpired(): Promise<readonly string[]> {
+    await this.#parts.pulse.barriers(BARRIER_MS);
     return this.#parts.passes.recoverExpired();
   }
 
-  /** Runs the deadline pass now, over everything that is due; ids of what this node timed out (contract 1.6). */
-  enforceDeadlines(): Promise<readonly string[]> {
+  /** Runs the deadline pass now, over everything that was due before the call; ids of what this node timed out (contract 1.6). */
+  async enforceDeadlines(): Promise<readonly string[]> {
+    await this.#parts.pulse.barriers(BARRIER_MS);
     return this.#parts.passes.enforceDeadlines();
   }
 

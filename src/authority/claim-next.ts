@@ -39,6 +39,8 @@ export interface ClaimNextOptions {
   readonly monotonic: () => number;
   readonly timers: Timers;
   readonly log: Log;
+  /** Pick only from a view that is newer than the request: strict order, at the price of a write for each request. */
+  readonly strict: boolean;
   /** Waits until the view of a shard is at least as new as a moment, monotonic ms; `false` when it can't be had in time. */
   readonly viewSince: (shard: Shard, moment: number, timeoutMs: number) => Promise<boolean>;
 }
@@ -102,6 +104,7 @@ export class ClaimNext {
   async run(request: ClaimNextRequest, context: CallContext): Promise<Answered<readonly Claim[]>> {
     const taking = this.#takingOf(request, context);
     const untilMs = taking.since + request.waitMs;
+    if (this.#options.strict) await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
     this.#options.projection.index.promoteDue();
     for (let round = 1; ; round++) {
       if (this.#hasGone(context)) return { answer: [] };

@@ -153,6 +153,7 @@ export function assembleParts(
     monotonic,
     timers,
     log,
+    strict: clock !== undefined,
     viewSince: (shard, moment, timeoutMs) => pulse.viewSince(shard, moment, timeoutMs),
   });
   return {
