@@ -100,7 +100,7 @@ export interface RunLine {
   readonly scenario: string;
   readonly minutes: number;
   readonly startedAt: number;
-  /** Everything the judge needs to know: lease lengths, pass interval, bounds for lateness, last heal … */
+  /** Everything that shaped the run. What the judge looks at among it: `JudgeParameters` in `validate/parameters.ts`. */
   readonly parameters: { readonly [name: string]: unknown };
 }
 
@@ -109,6 +109,8 @@ export interface EndLine {
   readonly line: "end";
   readonly healedAt: number;
   readonly endedAt: number;
+  /** How many of each were looked through for leftovers: without it, no leftover proves nothing. */
+  readonly inspected?: { readonly consumers: number; readonly processes: number; readonly files: number };
 }
 
 export type HistoryLine =
