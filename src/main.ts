@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { parseFlags, UsageError, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
 import { renderChecks } from "./cli/doctor-report.ts";
 import { usageOf } from "./cli/usage.ts";
-import { ConfigError, readConfig, settingRows, settings, type Config } from "./config.ts";
+import { ConfigError, readConfig, settingRows, type Config } from "./config.ts";
+import { settings } from "./settings.ts";
 
 /** Exit codes: 0 it went well, 1 it did not, 2 the command line or the configuration makes no sense. */
 const BAD_USAGE = 2;
@@ -80,7 +81,7 @@ async function runWorker(flags: ParsedFlags): Promise<number> {
     concurrency: wholeFlag(flags, "concurrency", { initial: 4, min: 1, max: 1_000 }),
     leaseMs: wholeFlag(flags, "lease-ms", { initial: 5_000, min: 100, max: 604_800_000 }),
   };
-  const { runDemoWorker } = await import("./cli/demo-worker.ts");
+  const { runDemoWorker } = await import("./local/demo-worker.ts");
   return runDemoWorker(options);
 }
 

@@ -43,7 +43,7 @@ async function brief(work: Work, text: string): Promise<Json> {
 /** Does the sample work: the input says which kind it is. */
 export async function doDemoWork(work: Work): Promise<Json> {
   const kind = member(work.input, "kind");
-  switch (kind) {
+  switch (typeof kind === "string" ? kind : "") {
     case "plain":
       return brief(work, "the order is checked");
     case "delayed":

@@ -86,7 +86,7 @@ export async function viewMonitors(urls: readonly string[]): Promise<readonly (M
         const response = await fetch(`${url.replace(/\/$/, "")}/varz`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
         const tookMs = monotonicMs() - sentAt;
         const here = systemClock.now() - tookMs / 2;
-        return viewOf(url, (await response.json()) as unknown, { here, tookMs });
+        return viewOf(url, await response.json(), { here, tookMs });
       } catch (thrown) {
         return { address: url, problem: problemText(thrown) };
       }

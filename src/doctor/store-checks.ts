@@ -74,7 +74,7 @@ function checkReplicas(streams: readonly StreamInfo[], wanted: number): Check {
   if (wrong.length > 0)
     return failure("replicas", `${names(wrong)} has ${wrong[0]?.config.num_replicas} copies; ${wanted} are configured`);
   const behind = streams.flatMap(({ cluster }) =>
-    (cluster?.replicas ?? []).filter(({ current, offline }) => offline === true || !current),
+    (cluster?.replicas ?? []).filter(({ current, offline }) => offline || !current),
   );
   if (behind.length > 0)
     return warning(
@@ -116,13 +116,13 @@ function checkStreams(streams: readonly StreamInfo[], options: BucketOptions): r
     }),
     checkSetting(streams, {
       name: "direct-gets",
-      holds: ({ allow_direct }) => allow_direct === true,
+      holds: ({ allow_direct }) => allow_direct,
       good: "whole snapshots can be read",
       bad: "allow_direct is off",
     }),
     checkSetting(streams, {
       name: "rollup",
-      holds: ({ allow_rollup_hdrs }) => allow_rollup_hdrs !== true,
+      holds: ({ allow_rollup_hdrs }) => !allow_rollup_hdrs,
       good: "no writer of one key can wipe others",
       bad: "allow_rollup_hdrs is on",
     }),

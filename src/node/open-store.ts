@@ -94,6 +94,7 @@ export async function openNodeStore(options: OpenNodeStoreOptions): Promise<Jets
         shards: config.shards,
         replicas: config.replicas,
         storage: config.storage,
+        ...(config.history === undefined ? {} : { history: config.history }),
         create,
         clientId: config.nodeId,
         log,

@@ -30,7 +30,7 @@ function firstSignal(log: Log): Promise<NodeJS.Signals> {
 
 function leaveOnBugs(log: Log): void {
   const leave = (what: string) => (thrown: unknown) => {
-    log.error({ err: thrown instanceof Error ? thrown : new Error(String(thrown)) }, what);
+    log.error(thrown instanceof Error ? { err: thrown } : { thrown: String(thrown) }, what);
     process.exit(1);
   };
   process.on("uncaughtException", leave("uncaught exception: the node leaves, and what it had claimed is recovered"));

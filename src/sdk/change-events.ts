@@ -24,12 +24,16 @@ export interface FollowedEvent extends ChangeEvent {
 /** A stream that lasted this long was a good one: the next failure is not counted with the last. */
 const STEADY_MS = 10_000;
 
-const filterQuery = ({ after: _, signal: __, ...filter }: EventFilter): URLSearchParams => {
+function filterQuery(filter: EventFilter): URLSearchParams {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(filter))
-    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) query.append(name, String(one));
+  for (const name of ["tenantId", "applicationId", "workloadId"] as const) {
+    const value = filter[name];
+    if (value !== undefined) query.set(name, value);
+  }
+  const states = typeof filter.state === "string" ? [filter.state] : (filter.state ?? []);
+  for (const state of states) query.append("state", state);
   return query;
-};
+}
 
 async function* readStream(response: Response, parser: EventParser): AsyncGenerator<FollowedEvent, void> {
   if (response.body === null) return;

@@ -46,14 +46,11 @@ const MIN_REVISION_HEADER = "mandate-min-revision";
 const workloadPath = (workloadId: string, rest = ""): string =>
   `/v1/workloads/${encodeURIComponent(workloadId)}${rest}`;
 
-function listQuery(filter: ListFilter): URLSearchParams {
+function listQuery({ state, requestedBy, ...filter }: ListFilter): URLSearchParams {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(filter) as [string, unknown][]) {
-    if (value === undefined) continue;
-    if (Array.isArray(value)) for (const item of value) query.append(name, String(item));
-    else if (name === "requestedBy") query.set(name, `${(value as Subject).kind}:${(value as Subject).id}`);
-    else query.set(name, String(value));
-  }
+  for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
+  for (const one of typeof state === "string" ? [state] : (state ?? [])) query.append("state", one);
+  if (requestedBy !== undefined) query.set("requestedBy", `${requestedBy.kind}:${requestedBy.id}`);
   return query;
 }
 

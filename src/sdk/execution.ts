@@ -10,7 +10,7 @@ import { failureOf, Reporter, type ReportOutcome } from "./report.ts";
 import { sharedMonotonicMs } from "./shared-clock.ts";
 import type { WorkConnection } from "./work-connection.ts";
 import type { Handler, Work } from "./work-context.ts";
-import { WorkloadFailure, WorkStopped } from "./workload-failure.ts";
+import { WorkloadFailure, WorkStopped, type StopCause } from "./workload-failure.ts";
 
 export interface ExecutionOptions {
   readonly claim: Claim;
@@ -33,8 +33,12 @@ type Settled = { readonly ok: true; readonly value: unknown } | { readonly ok: f
 /** A lease with less than this share left when the claim arrives is renewed before the handler starts. */
 const FRESH_SHARE = 1 / 3;
 const CALL_DEADLINE_MS = 30_000;
-/** An error text for work that goes back because its worker leaves. */
-const GIVEN_BACK = "the worker shut down before the work was done";
+/** Error texts for work that goes back undone. */
+const GIVEN_BACK: { readonly [Cause in StopCause]: string } = {
+  shutdown: "the worker shut down before the work was done",
+  lease_lost: "the worker could not renew its lease in time",
+  cancelled: "the work was cancelled",
+};
 
 /** Refusals that say that the claim is over. */
 const FENCE_CODES = new Set<ErrorCode>([
@@ -194,8 +198,7 @@ export class Execution {
   }
 
   #refuseIfLost(): void {
-    const { signal } = this.#stop;
-    if (signal.reason instanceof WorkStopped && signal.reason.stopCause === "lease_lost") throw signal.reason;
+    if (this.#stopCause() === "lease_lost") throw this.#stop.signal.reason;
   }
 
   /** Tells the authority how it ended. The fence decides whether it still counts, whatever this worker believes. */
@@ -211,7 +214,7 @@ export class Execution {
     if (this.#cancelled) return this.#reporter.confirmCancel();
     return this.#reporter.fail({
       kind: "worker_failure",
-      error: GIVEN_BACK,
+      error: GIVEN_BACK[this.#stopCause() ?? "shutdown"],
       effect: this.#started ? "unknown" : "none",
     });
   }
@@ -228,6 +231,11 @@ export class Execution {
     this.#options.log.warn({ ...this.#place(), code }, "the lease is lost");
     this.#abort(new WorkStopped("lease_lost", `the authority says that the lease is over (${code})`));
     this.#lost.resolve("lost");
+  }
+
+  #stopCause(): StopCause | undefined {
+    const reason: unknown = this.#stop.signal.reason;
+    return reason instanceof WorkStopped ? reason.stopCause : undefined;
   }
 
   #trustLeft(): number {

@@ -1,3 +1,5 @@
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import type { Fence } from "../core/workload/fence.ts";
@@ -38,17 +40,17 @@ interface Held {
 const RESTART_MS = 500;
 const STOP_MS = 2_000;
 
-/**
- * Starts the thread's program. From source it needs the loader that this thread was started with, too, which a thread
- * does not inherit from every runner.
- */
-function startThread(start: RenewalStart): Worker {
-  const fromSource = import.meta.url.endsWith(".ts");
-  return new Worker(new URL(fromSource ? "./renewal-thread.ts" : "./renewal-thread.js", import.meta.url), {
-    name: "mandate lease renewal",
-    workerData: start,
-    ...(fromSource ? { execArgv: ["--import", "tsx"] } : {}),
-  });
+const THREAD_NAME = "mandate lease renewal";
+
+/** Starts the thread's program. From source a thread has to be given the loader first: it does not inherit it. */
+function startThread(workerData: RenewalStart): Worker {
+  if (!import.meta.url.endsWith(".ts"))
+    return new Worker(new URL("./renewal-thread.js", import.meta.url), { name: THREAD_NAME, workerData });
+  const loaderPackage = pathToFileURL(createRequire(import.meta.url).resolve("tsx/package.json"));
+  const loader = new URL("./dist/esm/api/index.mjs", loaderPackage).href;
+  const program = new URL("./renewal-thread.ts", import.meta.url).href;
+  const bootstrap = `import(${JSON.stringify(loader)}).then(({ register }) => { register(); return import(${JSON.stringify(program)}); })`;
+  return new Worker(bootstrap, { eval: true, name: THREAD_NAME, workerData });
 }
 
 /** Keeps leases alive from a thread of its own; if that thread dies, another takes over with the leases still held. */
@@ -57,12 +59,18 @@ export class LeaseRenewer {
   readonly #trust: TrustTable;
   readonly #held = new Map<number, Held>();
   readonly #free: number[];
+  /** Fulfilled once the thread can renew. */
+  readonly ready: Promise<void>;
+  #onReady: () => void = () => undefined;
   #thread: Worker | undefined;
   #restart: NodeJS.Timeout | undefined;
   #stopping = false;
 
   constructor(options: LeaseRenewerOptions) {
     this.#options = options;
+    this.ready = new Promise((resolve) => {
+      this.#onReady = resolve;
+    });
     this.#trust = TrustTable.create(options.places);
     this.#free = Array.from({ length: options.places }, (_, index) => options.places - 1 - index);
     this.#start();
@@ -125,7 +133,10 @@ export class LeaseRenewer {
   }
 
   #hear(message: FromRenewal): void {
-    if (message.kind === "ready") return;
+    if (message.kind === "ready") {
+      this.#onReady();
+      return;
+    }
     const held = this.#held.get(message.place);
     if (held === undefined || held.lease.claimId !== message.claimId) return;
     if (message.kind === "renewed") held.listener.onRenewed();

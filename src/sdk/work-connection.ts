@@ -159,7 +159,7 @@ function msgpackHeaders(): ReturnType<typeof headers> {
 
 function decodeBody(answer: Msg): unknown {
   if (answer.data.length === 0) return undefined;
-  return answer.headers?.get("Content-Type") === MSGPACK ? unpackValue(answer.data) : (answer.json() as unknown);
+  return answer.headers?.get("Content-Type") === MSGPACK ? unpackValue(answer.data) : answer.json<unknown>();
 }
 
 function lostCall(thrown: unknown): TryOutcome<never> {

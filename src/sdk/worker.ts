@@ -28,6 +28,9 @@ const LAST_REPORTS_MS = 5_000;
 /** A place that a handler keeps though its claim is over is given up after this long, ms. */
 const ABANDON_MS = 30_000;
 
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+
 class WorkerLoop implements RunningWorker {
   readonly workerId: string;
   readonly ended: Promise<void>;
@@ -47,7 +50,7 @@ class WorkerLoop implements RunningWorker {
     this.#settings = settings;
     this.#connection = connection;
     this.#renewer = renewer;
-    this.ended = this.#claimUntilDrained().finally(() => this.#close());
+    this.ended = this.#run();
   }
 
   get active(): number {
@@ -61,8 +64,18 @@ class WorkerLoop implements RunningWorker {
     return this.#stopped;
   }
 
+  async #run(): Promise<void> {
+    try {
+      await this.#claimUntilDrained();
+    } finally {
+      await this.#close();
+    }
+  }
+
   async #claimUntilDrained(): Promise<void> {
     const { signal } = this.#draining;
+    // Work whose lease nobody can renew yet is better left to others.
+    await Promise.race([this.#renewer.ready, aborted(signal)]);
     for (let failures = 0; !signal.aborted;) {
       const free = Math.min(CLAIMS_MAX, this.#settings.concurrency - this.#running.size);
       if (free <= 0) {

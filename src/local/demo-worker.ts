@@ -1,6 +1,6 @@
 import { pino } from "pino";
+import { doDemoWork } from "../cli/demo-work.ts";
 import { runWorker } from "../sdk/worker.ts";
-import { doDemoWork } from "./demo-work.ts";
 
 export interface DemoWorkerOptions {
   readonly servers: readonly string[];
