@@ -24,8 +24,7 @@ const SAMPLING_MS = 15_000;
 /** How long a pass that is called by hand waits for a view that is newer than the call, ms; a view that is held is taken as it is. */
 const BARRIER_MS = 2000;
 
-/** Calls that only read what one workload holds: served as long as the store answers. */
-const readingCalls: readonly CallName[] = ["get", "executionContext"];
+
 
 type Call<Name extends CallName> = (request: unknown) => Promise<Answers[Name]>;
 
@@ -125,7 +124,7 @@ export class Authority {
     const { log, onCall } = this.#options;
     const startedAt = this.#monotonic();
     try {
-      this.#checkServing(name);
+      this.#checkServing();
       const answered = (await this.#calls.dispatch(name, value, context)) as Answered<Answers[Name]>;
       onCall?.(name, undefined, this.#monotonic() - startedAt);
       return answered;
@@ -273,8 +272,8 @@ export class Authority {
     return (await this.call(name, request)).answer;
   }
 
-  #checkServing(name: CallName): void {
-    if (this.#isManual || readingCalls.includes(name)) return;
+  #checkServing(): void {
+    if (this.#isManual) return;
     const { ready, reasons } = this.#parts.serving.readiness();
     if (!ready)
       throw MandateError.of(
