@@ -37,12 +37,22 @@ export function parseSubject(name: string, text: string): Subject {
   return parsed.value;
 }
 
+/** A name with a dot that is no address: one that the world's name servers could point at this machine. */
+const publicName = /^[^[\]:]*\.[^[\]:]*[a-z][^[\]:]*(?::\d+)?$/i;
+const localName = /\.localhost(?::\d+)?$/i;
+
 /**
- * Who asks, in open mode (contract 6.2): whoever the request says.
+ * Who asks, in open mode (contract 6.2): whoever the request says. Asked by a public name, it is believed nobody: a page
+ * from elsewhere, in a browser on this machine, could make such a name its own and so speak for its user.
  *
- * @throws MandateError `SUBJECT_REQUIRED`; `WORKLOAD_INVALID` when it is no subject.
+ * @throws MandateError `SUBJECT_REQUIRED`; `WORKLOAD_INVALID` when it is no subject; `WORKLOAD_UNAUTHORIZED`.
  */
 export function readSubject(context: HttpContext): Subject {
+  const host = context.req.header("host");
+  if (host !== undefined && publicName.test(host) && !localName.test(host))
+    throw new MandateError("WORKLOAD_UNAUTHORIZED", "a node in open mode is asked by its address or as localhost", {
+      details: { paths: ["Host"] },
+    });
   const header = context.req.header(SUBJECT_HEADER);
   if (header === undefined || header === "")
     throw new MandateError("SUBJECT_REQUIRED", `the request has no ${SUBJECT_HEADER}: kind:id`);

@@ -6,6 +6,7 @@
  */
 import fc from "fast-check";
 import { Packr, Unpackr } from "msgpackr";
+import * as legacy from "nats";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { assert } from "../../src/base/assert.ts";
@@ -175,6 +176,23 @@ describe("discovery", () => {
     expect(after.num_errors - before.num_errors).toBe(1);
     expect(after).toMatchObject({ last_error: "WORKLOAD_INVALID", subject: "mandate.v1.*.*.work.start" });
     expect(Number.isInteger(after.processing_time) && Number.isInteger(after.average_processing_time)).toBe(true);
+  });
+
+  test("is found by the service client of another package, which checks what it is told", async () => {
+    const connection = await legacy.connect({ servers: setting.urls });
+    try {
+      const services = connection.services.client({
+        maxMessages: 1,
+        maxWait: 10_000,
+        strategy: legacy.RequestStrategy.Count,
+      });
+      const found: unknown[] = [];
+      for (const answers of [services.ping("mandate"), services.info("mandate"), services.stats("mandate")])
+        for await (const { name, version } of await answers) found.push([name, version]);
+      expect(found).toEqual([1, 2, 3].map(() => ["mandate", "1.0.0"]));
+    } finally {
+      await connection.close();
+    }
   });
 
   interface Stats {

@@ -122,6 +122,23 @@ describe("the subject", () => {
   );
 });
 
+describe("the name that the node is asked by", () => {
+  test.each(["example.com", "127.0.0.1.example.com:7700", "a.b:7700", "LOCALHOST.EXAMPLE"])(
+    "%s is a public one, by which nobody is believed",
+    async (host) =>
+      expect(await refusalOf(await ask("GET", "/v1/workloads", { host }))).toEqual([
+        403,
+        "WORKLOAD_UNAUTHORIZED",
+        ["Host"],
+      ]),
+  );
+
+  test.each(["127.0.0.1", "127.0.0.1:7700", "localhost:7700", "[::1]:7700", "node", "node-1:80", "a.localhost:7700"])(
+    "%s is none",
+    async (host) => expect((await ask("GET", "/v1/workloads", { host })).status).toBe(200),
+  );
+});
+
 describe("revisions", () => {
   test("an answer reflects the revision that the request asks for, or there is none", async () => {
     const { cluster } = http;
