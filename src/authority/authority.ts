@@ -24,7 +24,8 @@ const SAMPLING_MS = 15_000;
 /** How long a pass that is called by hand waits for a view that is newer than the call, ms; a view that is held is taken as it is. */
 const BARRIER_MS = 2000;
 
-
+/** Calls that only read what one workload holds, from the store itself: served whatever this node's view or clock, while the store answers. */
+const readingCalls: readonly CallName[] = ["get", "executionContext"];
 
 type Call<Name extends CallName> = (request: unknown) => Promise<Answers[Name]>;
 
@@ -124,7 +125,7 @@ export class Authority {
     const { log, onCall } = this.#options;
     const startedAt = this.#monotonic();
     try {
-      this.#checkServing();
+      this.#checkServing(name);
       const answered = (await this.#calls.dispatch(name, value, context)) as Answered<Answers[Name]>;
       onCall?.(name, undefined, this.#monotonic() - startedAt);
       return answered;
@@ -272,10 +273,11 @@ export class Authority {
     return (await this.call(name, request)).answer;
   }
 
-  #checkServing(): void {
+  #checkServing(name: CallName): void {
     if (this.#isManual) return;
     const { ready, reasons } = this.#parts.serving.readiness();
-    if (!ready)
+    const reads = readingCalls.includes(name) && this.#parts.serving.storeAnswers();
+    if (!ready && !reads)
       throw MandateError.of(
         refuse("AUTHORITY_NOT_READY", `this node can't serve now: ${reasons.join("; ")}`, { reasons }),
       );

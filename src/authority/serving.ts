@@ -51,6 +51,12 @@ export class Serving {
     return readiness;
   }
 
+  /** Whether the store was heard of lately: otherwise a call would only wait. */
+  storeAnswers(): boolean {
+    const age = this.#options.viewAgeMs();
+    return this.#options.reachable() && age !== undefined && age <= VIEW_AGE_MAX_MS;
+  }
+
   /** Since when the node has been able to serve without a break, by the store's time; `undefined` while it is not. */
   since(): number | undefined {
     return this.readiness().ready ? this.#since : undefined;
