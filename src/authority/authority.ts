@@ -232,22 +232,14 @@ export class Authority {
 
   /** Waits until a workload has settled, or the time is up; answers it as it is then. */
   async waitForSettled(workloadId: string, waitMs: number, context: CallContext = {}): Promise<Answered<Workload>> {
-    let settle: () => void = () => undefined;
-    const settled = new Promise<void>((resolve) => (settle = resolve));
-    const unlisten = this.#parts.projection.listen(({ workload: { record } }) => {
-      if (record.workloadId === workloadId && settledStates.includes(record.state)) settle();
-    });
-    const forget = this.#timers.after(waitMs, settle);
-    context.signal?.addEventListener("abort", settle, { once: true });
+    const { settled, end } = this.#parts.settling.begin(workloadId, { waitMs, signal: context.signal });
     try {
       const first = await this.call("get", { workloadId }, context);
       if (settledStates.includes(first.answer.state) || waitMs <= 0) return first;
       await settled;
       return await this.call("get", { workloadId }, context);
     } finally {
-      forget();
-      unlisten();
-      context.signal?.removeEventListener("abort", settle);
+      end();
     }
   }
 

@@ -18,6 +18,7 @@ import { Records } from "./records.ts";
 import { Renderer } from "./render.ts";
 import { Sampling } from "./sampling.ts";
 import { Serving } from "./serving.ts";
+import { Settling } from "./settling.ts";
 import { StoreTime } from "./store-time.ts";
 
 export interface AuthorityOptions {
@@ -57,6 +58,7 @@ export interface Parts {
   readonly picker: QueuePicker;
   readonly passes: Passes;
   readonly sampling: Sampling;
+  readonly settling: Settling;
   readonly pulse: Pulse;
   readonly serving: Serving;
   /** The time decisions are taken at, ms. */
@@ -167,6 +169,7 @@ export function assembleParts(
     picker,
     passes: new Passes({ projection, executor, instant, log }),
     sampling: new Sampling({ projection, records, random: options.random ?? Math.random, log }),
+    settling: new Settling(projection),
     pulse,
     serving,
     now,

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { JSON_DEPTH_MAX } from "../base/json.ts";
 import { err, ok, type Result } from "../base/result.ts";
 import { refuse, type Refusal } from "../core/errors.ts";
 
@@ -9,6 +10,13 @@ import { refuse, type Refusal } from "../core/errors.ts";
 export function parseJsonBytes(bytes: Uint8Array): Result<unknown, Refusal> {
   if (!isUtf8(bytes)) return err(refuse("WORKLOAD_INVALID", "the body is not UTF-8", { paths: [""], issues: [] }));
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const deepAt = bytes.length > DEPTH_SCAN_FROM_BYTES ? findDeepNesting(text) : undefined;
+  if (deepAt !== undefined) {
+    const message = `the body nests deeper than ${DEPTH_MAX} levels`;
+    return err(
+      refuse("WORKLOAD_INVALID", message, { paths: [""], issues: [{ path: "", message }], ...placeAt(text, deepAt) }),
+    );
+  }
   try {
     return ok(JSON.parse(text) as unknown);
   } catch {
@@ -16,6 +24,43 @@ export function parseJsonBytes(bytes: Uint8Array): Result<unknown, Refusal> {
     const message = `the body is not JSON: line ${place.line}, column ${place.column}`;
     return err(refuse("WORKLOAD_INVALID", message, { paths: [""], issues: [{ path: "", message }], ...place }));
   }
+}
+
+/** Bodies from this size on are looked over before they are parsed: millions of brackets would hold up everything else. */
+const DEPTH_SCAN_FROM_BYTES = 65_536;
+/** Deeper than any request can be: a payload's depth, and the request around it. */
+const DEPTH_MAX = JSON_DEPTH_MAX + 16;
+
+/** Where a text begins to nest deeper than {@link DEPTH_MAX}, if it does. */
+function findDeepNesting(text: string): number | undefined {
+  let depth = 0;
+  for (let offset = 0; offset < text.length; offset++) {
+    const unit = text.charCodeAt(offset);
+    if (unit === 0x22) {
+      offset = closingQuote(text, offset);
+      if (offset < 0) return undefined;
+    } else if (unit === 0x5b || unit === 0x7b) {
+      if (++depth > DEPTH_MAX) return offset;
+    } else if (unit === 0x5d || unit === 0x7d) depth--;
+  }
+  return undefined;
+}
+
+/** Where the string that begins at an offset ends; -1 when it does not. */
+function closingQuote(text: string, from: number): number {
+  let end = from;
+  do {
+    end = text.indexOf('"', end + 1);
+    if (end < 0) return -1;
+  } while (isEscaped(text, end));
+  return end;
+}
+
+/** Whether an odd number of backslashes stands before an offset. */
+function isEscaped(text: string, offset: number): boolean {
+  let first = offset;
+  while (text.charCodeAt(first - 1) === 0x5c) first--;
+  return (offset - first) % 2 === 1;
 }
 
 /** Where in a text an offset stands: all counted in UTF-16 units, lines and columns from 1. */
