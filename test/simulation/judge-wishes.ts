@@ -1,0 +1,234 @@
+import type { Answers } from "../../src/authority/api.ts";
+import type { WorkloadRecord } from "../../src/core/workload/record.ts";
+import { sameValue } from "../../src/core/workload/same-value.ts";
+import { OPERATION_RING } from "../../src/store/store.ts";
+import { effectsOf, type Effect } from "./effects.ts";
+import { textOf, type History } from "./history.ts";
+import { answersOf, surelyNothing, type Try, type Wish } from "./ledger.ts";
+
+/** The kind of effect that a call has. */
+const kindOf: Partial<Record<Wish["name"], Effect["kind"]>> = {
+  admit: "admit",
+  claim: "claim",
+  claimNext: "claim",
+  start: "start",
+  checkpoint: "checkpoint",
+  complete: "complete",
+  fail: "fail",
+  confirmCancel: "confirmCancel",
+  cancel: "cancel",
+  timeout: "timeout",
+  retry: "retry",
+  decide: "decide",
+};
+
+/** Judges what everybody was told by what was committed. */
+export function judgeWishes(wishes: readonly Wish[], history: History): readonly string[] {
+  const byMark = new Map<string, Effect[]>();
+  for (const effect of effectsOf(history)) {
+    const known = byMark.get(`${effect.kind} ${effect.mark}`);
+    if (known === undefined) byMark.set(`${effect.kind} ${effect.mark}`, [effect]);
+    else known.push(effect);
+  }
+  const faults: string[] = [];
+  for (const wish of wishes) {
+    const kind = kindOf[wish.name];
+    const mark =
+      wish.name === "start" || wish.name === "confirmCancel" ? String(wish.arguments["workerId"]) : wish.mark;
+    const effects = (byMark.get(`${kind} ${mark}`) ?? []).filter(
+      ({ version }) => wish.workloadId === undefined || version.record.workloadId === wish.workloadId,
+    );
+    for (const fault of judgeWish(wish, effects, history))
+      faults.push(`${wish.name} ${wish.mark} on ${wish.workloadId ?? "the queue"}: ${fault}`);
+  }
+  return [...faults, ...judgeCreations(wishes)];
+}
+
+function judgeWish(wish: Wish, effects: readonly Effect[], history: History): readonly string[] {
+  const faults: string[] = [];
+  for (const { heard } of wish.tries)
+    if (heard.kind === "refused" && (heard.code.startsWith("bug") || heard.code === "INTERNAL_ERROR"))
+      faults.push(`it met a bug: ${heard.code}`);
+  // A start shares its mark with the claim that started the work itself, so its absence says nothing about it.
+  if (wish.name !== "start" && wish.name !== "confirmCancel" && surelyNothing(wish) && effects.length > 0)
+    faults.push(`it was surely refused (${codesOf(wish)}), and is committed at ${effects[0]?.version.revision}`);
+  faults.push(...judgeOneEffect(wish, effects), ...judgeForgotten(wish, effects, history));
+  const answers = answersOf(wish);
+  const [first] = answers;
+  for (const answer of answers) {
+    if (!sameAnswer(wish, first, answer)) faults.push(`it was answered in two ways: ${shown(first)}, ${shown(answer)}`);
+    const fault = findMissing(wish, answer, history);
+    if (fault !== undefined) faults.push(fault);
+  }
+  return faults;
+}
+
+const codesOf = ({ tries }: Wish): string =>
+  tries.map(({ heard }) => (heard.kind === "refused" ? heard.code : heard.kind)).join(", ");
+
+const shown = (value: unknown): string => (JSON.stringify(value) ?? "undefined").slice(0, 300);
+
+/** At most one effect for each wish that may be repeated; a claimNext may take several pieces, in one commit. */
+function judgeOneEffect(wish: Wish, effects: readonly Effect[]): readonly string[] {
+  const most = wish.repeatable ? 1 : wish.tries.length;
+  const commits = new Set(effects.map(({ version }) => version.operationId)).size;
+  if (wish.name === "claimNext" && !wish.repeatable) return [];
+  return commits > most ? [`it took effect ${commits} times, wanted ${wish.tries.length} times`] : [];
+}
+
+/** Calls whose repeat is told what the first try did, for as long as the record remembers. */
+const remembered: readonly Wish["name"][] = [
+  "checkpoint",
+  "complete",
+  "fail",
+  "cancel",
+  "timeout",
+  "retry",
+  "decide",
+  "claim",
+];
+
+/** A repeat of what is committed must not be refused as if it had not happened. */
+function judgeForgotten(wish: Wish, effects: readonly Effect[], history: History): readonly string[] {
+  const [effect] = effects;
+  if (effect === undefined || !remembered.includes(wish.name) || wish.arguments["requestId"] === undefined) return [];
+  return wish.tries.flatMap((tried) => {
+    const { heard } = tried;
+    if (heard.kind !== "refused" || heard.retry || effect.version.at >= tried.startedAt) return [];
+    if (wish.name === "claim" && heard.code === "WORKLOAD_CLAIM_INVALID") return [];
+    return isRemembered(effect, tried, history)
+      ? [`it is committed at ${effect.version.revision}, and its repeat was refused with ${heard.code}`]
+      : [];
+  });
+}
+
+function isRemembered(effect: Effect, tried: Try, history: History): boolean {
+  const versions = history.versions.get(effect.version.record.workloadId) ?? [];
+  const since = versions.filter(
+    ({ revision, at }) => revision > effect.version.revision && at <= (tried.endedAt ?? Number.POSITIVE_INFINITY),
+  );
+  return since.length < OPERATION_RING - 1;
+}
+
+/** The parts of an answer that a repeat must repeat. */
+function sameAnswer(wish: Wish, left: unknown, right: unknown): boolean {
+  const essence = (answer: unknown): unknown => {
+    switch (wish.name) {
+      case "admit":
+        return (answer as Answers["admit"]).workload.workloadId;
+      case "decide":
+        return (answer as Answers["decide"]).decision;
+      case "claim":
+        return (answer as Answers["claim"]).claimId;
+      case "claimNext":
+        return (answer as Answers["claimNext"]).map(({ claimId }) => claimId);
+      case "start":
+      case "heartbeat":
+      case "get":
+        return undefined;
+      default:
+        return answer;
+    }
+  };
+  return sameValue(essence(left), essence(right));
+}
+
+/** What an answer promises and the history lacks. */
+function findMissing(wish: Wish, answer: unknown, history: History): string | undefined {
+  const workloadId = wish.workloadId ?? "";
+  const versions = history.versions.get(workloadId) ?? [];
+  const last = versions.at(-1)?.record;
+  if (wish.name === "claimNext") {
+    const lost = (answer as Answers["claimNext"]).find((claim) => !hasAttempt(history, claim));
+    return lost === undefined ? undefined : `claim ${lost.claimId} was handed out and is not committed`;
+  }
+  if (last === undefined) return "it was answered, and the workload does not exist";
+  const absent = (what: string, found: boolean): string | undefined =>
+    found ? undefined : `it was answered ${shown(answer)}, and ${what} is not committed`;
+  switch (wish.name) {
+    case "admit":
+      return absent("this request", last.definitionRevision === wish.arguments["definitionRevision"]);
+    case "claim":
+      return absent("the claim", hasAttempt(history, answer as Answers["claim"]));
+    case "checkpoint": {
+      const { sequence } = answer as Answers["checkpoint"];
+      const state = last.checkpoints[sequence - 1]?.state;
+      return absent("the checkpoint", state !== undefined && textOf(history, workloadId, state).includes(wish.mark));
+    }
+    case "complete": {
+      const output = last.result?.output;
+      return absent("the result", output !== undefined && textOf(history, workloadId, output).includes(wish.mark));
+    }
+    case "fail":
+      return absent(
+        "the failure",
+        last.attempts.some(({ error, status }) => status === "FAILED" && error === wish.mark),
+      );
+    case "heartbeat": {
+      const { claim } = answer as Answers["heartbeat"];
+      const renewed = versions.some(
+        ({ record }) =>
+          record.currentClaim?.claimId === claim.claimId && record.currentClaim.expiresAt === claim.expiresAt,
+      );
+      return absent("the renewal", renewed);
+    }
+    case "start":
+      return absent(
+        "the start",
+        last.attempts.some(
+          ({ claimId, startedAt }) => claimId === wish.arguments["claimId"] && startedAt !== undefined,
+        ),
+      );
+    case "confirmCancel":
+      return absent("the end", last.state === "CANCELLED");
+    case "cancel":
+      return absent(
+        "a cancellation",
+        last.history.some(({ to }) => to === "CANCELLED" || to === "CANCELLATION_REQUESTED"),
+      );
+    case "timeout":
+    case "retry":
+      return absent(
+        "the operator's event",
+        last.history.some(({ actor }) => actor === wish.mark),
+      );
+    case "decide":
+      return absent("the decision", sameValue(last.approval?.decision, (answer as Answers["decide"]).decision));
+    default:
+      return undefined;
+  }
+}
+
+const hasAttempt = (history: History, claim: Answers["claim"]): boolean => {
+  const last: WorkloadRecord | undefined = history.versions.get(claim.workloadId)?.at(-1)?.record;
+  const attempt = last?.attempts[claim.fencingToken - 1];
+  return attempt?.claimId === claim.claimId && attempt.workerId === claim.workerId;
+};
+
+/** Of all who admitted a key one was told that it created; a claim was handed to one wish alone; a refusal named a real difference. */
+function judgeCreations(wishes: readonly Wish[]): readonly string[] {
+  const faults: string[] = [];
+  const creators = new Map<string, string>();
+  const holders = new Map<string, string>();
+  const once = (map: Map<string, string>, key: string, how: { readonly mark: string; readonly what: string }): void => {
+    const known = map.get(key);
+    if (known !== undefined && known !== how.mark) faults.push(`${how.what} ${key} by ${known} and by ${how.mark}`);
+    map.set(key, how.mark);
+  };
+  for (const wish of wishes)
+    for (const answer of answersOf(wish)) {
+      if (wish.name === "admit") {
+        const { created, workload } = answer as Answers["admit"];
+        if (created) once(creators, workload.workloadId, { mark: wish.mark, what: "created twice:" });
+      }
+      const claims =
+        wish.name === "claim"
+          ? [answer as Answers["claim"]]
+          : wish.name === "claimNext"
+            ? (answer as Answers["claimNext"])
+            : [];
+      for (const { workloadId, fencingToken } of claims)
+        once(holders, `${workloadId}:${fencingToken}`, { mark: wish.mark, what: "handed out twice:" });
+    }
+  return faults;
+}
