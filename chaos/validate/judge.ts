@@ -1,4 +1,87 @@
-import type { Verdict } from "../history.ts";
+import type { HistoryLine, Verdict } from "../history.ts";
+import { acknowledgedEffects } from "./acknowledged-effects.ts";
+import { approvalBeforeWork } from "./approval-before-work.ts";
+import { attemptBudget } from "./attempt-budget.ts";
+import { Collector } from "./collect.ts";
+import { completeHistory } from "./complete-history.ts";
+import { equalViews } from "./equal-views.ts";
+import { exclusiveWork } from "./exclusive-work.ts";
+import type { Facts } from "./facts.ts";
+import { fencedWrites } from "./fenced-writes.ts";
+import { liveness } from "./liveness.ts";
+import { noLeftovers } from "./no-leftovers.ts";
+import { oneClaim } from "./one-claim.ts";
+import { oneCreation } from "./one-creation.ts";
+import { oneDecision } from "./one-decision.ts";
+import { oneResult } from "./one-result.ts";
+import { readHistory } from "./read-history.ts";
+import { realTimeOrder } from "./real-time-order.ts";
+import { recordSuccession } from "./record-succession.ts";
+import { refusedEffects } from "./refused-effects.ts";
+import { repeatedRequests } from "./repeated-requests.ts";
+import { timelyPasses } from "./timely-passes.ts";
+import { trueRefusals } from "./true-refusals.ts";
+import { Findings, type Validator } from "./validator.ts";
 
-/** Judges the history of a run: `history.ndjson` in `directory`. One verdict a validator; no violations anywhere is the only pass. */
-export const judge = (directory: string): Promise<readonly Verdict[]> => Promise.resolve(directory === "" ? [] : []);
+/** Every guarantee that a run is judged by, in the order of a report. */
+export const validators: readonly Validator[] = [
+  recordSuccession,
+  completeHistory,
+  acknowledgedEffects,
+  refusedEffects,
+  trueRefusals,
+  repeatedRequests,
+  realTimeOrder,
+  oneCreation,
+  oneClaim,
+  fencedWrites,
+  exclusiveWork,
+  attemptBudget,
+  oneResult,
+  approvalBeforeWork,
+  oneDecision,
+  timelyPasses,
+  liveness,
+  equalViews,
+  noLeftovers,
+];
+
+/** Judges one guarantee. A validator that saw nothing where there should have been something has not passed. */
+export function judgeOne(validator: Validator, facts: Facts): Verdict {
+  const findings = new Findings();
+  validator.validate(facts, findings);
+  const expected = validator.expectsFacts(facts) || facts.parameters.expects.includes(validator.validator);
+  if (findings.checked === 0 && findings.violations.length === 0 && expected)
+    findings.violation("nothing was checked, though the run should have given it facts: it proves nothing");
+  return {
+    guarantee: validator.guarantee,
+    validator: validator.validator,
+    checked: findings.checked,
+    violations: findings.violations,
+  };
+}
+
+/** Judges joined facts by every guarantee. */
+export const judgeFacts = (facts: Facts): readonly Verdict[] =>
+  validators.map((validator) => judgeOne(validator, facts));
+
+/**
+ * Judges a history line by line.
+ *
+ * @throws HistoryError when it does not even say how the run was made.
+ */
+export async function judgeLines(
+  lines: AsyncIterable<HistoryLine> | Iterable<HistoryLine>,
+): Promise<readonly Verdict[]> {
+  const collector = new Collector();
+  for await (const line of lines) collector.add(line);
+  return judgeFacts(collector.facts());
+}
+
+/**
+ * Judges the history of a run: `history.ndjson` in `directory`. One verdict a validator; no violation anywhere is the only
+ * pass. The history is read once, a line at a time; only the last version of each record is kept whole.
+ *
+ * @throws HistoryError when the file is damaged.
+ */
+export const judge = (directory: string): Promise<readonly Verdict[]> => judgeLines(readHistory(directory));

@@ -1,0 +1,57 @@
+import type { Verdict } from "../history.ts";
+import type { Rule } from "../model/step.ts";
+import type { Facts } from "./facts.ts";
+
+/** Judges one guarantee. */
+export interface Validator {
+  /** The guarantee, in words of the contract. */
+  readonly guarantee: string;
+  readonly validator: string;
+  /** Whether the run should have given it facts: then to have seen none is a violation too. */
+  expectsFacts(facts: Facts): boolean;
+  validate(facts: Facts, findings: Findings): void;
+}
+
+type Violation = Verdict["violations"][number];
+
+/** What a validator has looked at and found. */
+export class Findings {
+  #checked = 0;
+  readonly #violations: Violation[] = [];
+
+  get checked(): number {
+    return this.#checked;
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#violations;
+  }
+
+  /** Facts were looked at. */
+  count(facts = 1): void {
+    this.#checked += facts;
+  }
+
+  violation(
+    message: string,
+    where: { readonly workloadId?: string | undefined; readonly evidence?: unknown } = {},
+  ): void {
+    const { workloadId, evidence } = where;
+    this.#violations.push({
+      message,
+      ...(workloadId === undefined ? {} : { workloadId }),
+      ...(evidence === undefined ? {} : { evidence }),
+    });
+  }
+}
+
+/** Takes over what the model found against one rule. */
+export function takeBreaches(facts: Facts, rule: Rule, findings: Findings): void {
+  for (const { workloadId, breaches } of facts.workloads.values())
+    for (const breach of breaches)
+      if (breach.rule === rule)
+        findings.violation(`revision ${breach.revision}, ${breach.command}: ${breach.message}`, {
+          workloadId,
+          evidence: { revision: breach.revision, command: breach.command },
+        });
+}
