@@ -175,6 +175,8 @@ export class ClaimNext {
       const forget = this.#options.timers.after(leftMs, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.add(worker);
+      // What became claimable since the last look, which was followed by a read, found nobody waiting here.
+      if (this.#options.projection.index.ready.size(taking.queue) > 0) this.dispatch(taking.queue);
     });
   }
 

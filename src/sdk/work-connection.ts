@@ -46,6 +46,7 @@ export interface WorkCallOptions {
 }
 
 const TRY_TIMEOUT_MS = 5_000;
+const RECONNECT_WAIT_MS = 1_000;
 const MSGPACK = "application/msgpack";
 
 /** A worker's calls to the authority over NATS request/reply (contract 6.3). */
@@ -55,6 +56,9 @@ export class WorkConnection {
 
   /** Called when the connection breaks: what waits for an answer will get none. */
   readonly #onBreak = new Set<(lost: TryOutcome<never>) => void>();
+  /** Called when it is back, or gone for good. */
+  readonly #onBack = new Set<() => void>();
+  #connected = true;
 
   private constructor(nats: NatsConnection, options: WorkConnectionOptions) {
     this.#nats = nats;
@@ -89,7 +93,7 @@ export class WorkConnection {
   call(verb: WorkVerb, args: object, options: WorkCallOptions): Promise<unknown> {
     const payload = this.#options.encoding === "json" ? JSON.stringify(args) : packValue(args);
     const timeout = (options.tryTimeoutMs ?? TRY_TIMEOUT_MS) + (options.waitMs ?? 0);
-    return persist(() => this.#tryUnlessBroken(verb, payload, timeout), {
+    return persist(() => this.#tryConnected(verb, payload, timeout), {
       deadlineMs: options.deadlineMs + (options.waitMs ?? 0),
       changes: verb !== "work.context" && verb !== "claim.validate",
       signal: options.signal,
@@ -98,20 +102,44 @@ export class WorkConnection {
 
   async #watch(): Promise<void> {
     for await (const status of this.#nats.status()) {
-      if (status.type !== "disconnect") continue;
-      for (const end of this.#onBreak) end({ kind: "lost", sent: true, cause: status });
-      this.#onBreak.clear();
+      if (status.type === "disconnect") {
+        this.#connected = false;
+        for (const end of this.#onBreak) end({ kind: "lost", sent: true, cause: status });
+        this.#onBreak.clear();
+      } else if (status.type === "reconnect" || status.type === "close") {
+        this.#connected = status.type === "reconnect";
+        for (const resume of this.#onBack) resume();
+        this.#onBack.clear();
+      }
     }
   }
 
-  /** The client leaves requests waiting for their time-out when their connection breaks; this one does not. */
-  #tryUnlessBroken(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+  /**
+   * The client would take a request while it is not connected, and lose it; and it leaves requests waiting for their
+   * time-out when the connection breaks. This one does neither.
+   */
+  async #tryConnected(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+    if (!this.#connected) await this.#whenBack();
+    if (!this.#connected) return { kind: "lost", sent: false, cause: "not connected" };
     return new Promise((resolve) => {
       this.#onBreak.add(resolve);
       void this.#try(verb, payload, timeout).then((outcome) => {
         this.#onBreak.delete(resolve);
         resolve(outcome);
       });
+    });
+  }
+
+  /** Waits for the connection to come back, but not for long: a caller's deadline must be seen. */
+  #whenBack(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#onBack.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, RECONNECT_WAIT_MS);
+      this.#onBack.add(end);
     });
   }
 

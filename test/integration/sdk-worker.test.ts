@@ -56,9 +56,11 @@ test("a claim whose reply was lost is done by the same attempt", async () => {
       waitMs: 4_000,
       handler: () => "done",
     });
+    const first = await setting.admit();
+    await setting.whenIn(first.workloadId, ["SUCCEEDED"]);
     proxy.setMode("drop-to-client");
     const { workloadId } = await setting.admit();
-    await setting.whenIn(workloadId, ["RUNNING"]);
+    expect((await setting.whenIn(workloadId, ["RUNNING"])).state).toBe("RUNNING");
     proxy.cut();
     proxy.setMode("pass");
     const workload = await setting.whenIn(workloadId, ["SUCCEEDED"]);
@@ -276,6 +278,19 @@ test("many workloads at once are each done once", async () => {
   const outcomes = await Promise.all(ids.map((workloadId) => setting.client.result(workloadId)));
   expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["SUCCEEDED"]));
   expect(done.toSorted()).toEqual(ids.toSorted());
+});
+
+test("work that is admitted at the very moment a worker begins to wait is handed out at once", async () => {
+  await setting.worker({ leaseMs: 30_000, waitMs: 8_000, handler: () => "done" });
+  const first = await setting.admit();
+  await setting.client.result(first.workloadId);
+  // Each result is followed by the worker's next request for work, and that by the next admission.
+  const from = performance.now();
+  for (let round = 0; round < 30; round++) {
+    const { workloadId } = await setting.admit();
+    expect((await setting.client.result(workloadId)).state).toBe("SUCCEEDED");
+  }
+  expect(performance.now() - from).toBeLessThan(7_000);
 });
 
 test("options that can't be are refused before anything is connected", async () => {
