@@ -22,9 +22,6 @@ export interface GeneratorSetting {
   readonly urls: readonly string[];
 }
 
-/** CPU that this process has used, ms. */
-const cpuMs = (): number => process.cpuUsage().user / 1000 + process.cpuUsage().system / 1000;
-
 const waitingAt = async (connection: HttpConnection): Promise<number> => {
   const { body } = await connection.get("/metrics");
   return Number(/^mandate_worker_requests_under_way(?:\{[^}]*\})? (\d+)/m.exec(body)?.[1] ?? 0);
@@ -51,8 +48,6 @@ class Jobs {
     this.#nats = nats;
     this.#raw = new RawStore(nats, subjectPrefix(setting.address.epoch, 0));
   }
-
-  cpuMs = (_: Record<string, never>): Promise<number> => Promise.resolve(cpuMs());
 
   rawPhases = (load: Load & { readonly requested: boolean }): Promise<Phases> =>
     rawPhases(this.#raw, this.#setting.life, load);

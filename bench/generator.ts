@@ -1,9 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { compiledProgram, profileFlags } from "./compiled.ts";
 import type { GeneratorSetting, JobAnswer, JobArguments, JobName, Order, Reply } from "./generator-process.ts";
-
-const program = fileURLToPath(new URL("generator-process.ts", import.meta.url));
 
 /** A load generator in a process of its own. One job at a time. */
 export class Generator {
@@ -13,14 +11,16 @@ export class Generator {
     this.#child = child;
   }
 
+  /** The id of its process. */
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** `profileTo`: a folder for a CPU profile of the generator. */
   static async start(setting: GeneratorSetting, profileTo?: string): Promise<Generator> {
-    const child = fork(program, {
+    const child = fork(compiledProgram("bench/generator-process"), {
       serialization: "advanced",
-      execArgv: [
-        ...process.execArgv,
-        ...(profileTo === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileTo}`]),
-      ],
+      execArgv: [...profileFlags(profileTo)],
     });
     const generator = new Generator(child);
     await generator.#order({ setting });

@@ -11,9 +11,7 @@ export const loneJob: Scenario = {
   run: (bench) =>
     withNodes(bench, 2, async (generator): Promise<Section> => {
       const count = Math.max(5, Math.round(JOBS * bench.scale));
-      await warmUp(bench, async (load) => {
-        await generator.run("lives", load);
-      });
+      await warmUp(bench, (load) => generator.run("lives", load));
       await generator.run("loneJobs", { run: nextRun(), count: 5 });
       bench.say(`${count} lone jobs`);
       const measured = await inTurn(
@@ -45,9 +43,7 @@ export const heartbeats: Scenario = {
   run: (bench) =>
     withNodes(bench, 1, async (generator): Promise<Section> => {
       const end = { ms: bench.seconds * 1000 };
-      await warmUp(bench, async (load) => {
-        await generator.run("lives", load);
-      });
+      await warmUp(bench, (load) => generator.run("lives", load));
       const rows: Row[] = [];
       for (const inFlight of [1, 64]) {
         bench.say(`heartbeats, ${inFlight} in flight`);

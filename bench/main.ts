@@ -8,6 +8,7 @@ import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { projectRoot } from "../cluster/project-root.ts";
+import { compileAll } from "./compiled.ts";
 import { conflicts } from "./conflicts.ts";
 import { heartbeats, loneJob } from "./latency.ts";
 import { bytesOf } from "./recorded-commits.ts";
@@ -96,6 +97,7 @@ async function measure(servers: 1 | 3, options: Options): Promise<object> {
     for (const scenario of options.only) {
       const bench: Bench = {
         address: setting.address,
+        serverPids: setting.serverPids,
         life,
         ...options,
         say: (line) => process.stderr.write(`${setting.title}: ${scenario.name}: ${line}\n`),
@@ -126,6 +128,7 @@ function revision(): string | undefined {
 }
 
 const options = readOptions();
+compileAll();
 const startedAt = new Date();
 const results: object[] = [];
 for (const servers of options.servers) results.push(await measure(servers, options));

@@ -1,55 +1,69 @@
-import { fork, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ClusterError } from "../cluster/cluster-error.ts";
+import { freePorts } from "../cluster/free-ports.ts";
+import { GuardedProcess } from "../cluster/guarded-process.ts";
 import { poll } from "../cluster/poll.ts";
+import { compiledProgram, profileFlags } from "./compiled.ts";
 import type { StoreAddress } from "./store-access.ts";
 
-const program = fileURLToPath(new URL("node-process.ts", import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
 
-/** One authority node in a process of its own. */
+async function answersOk(url: string): Promise<true | undefined> {
+  try {
+    const response = await fetch(url);
+    await response.arrayBuffer();
+    return response.ok ? true : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** One authority node as `mandate serve` runs it, compiled, in a process of its own. */
 export class Node {
   readonly url: string;
-  readonly #child: ChildProcess;
+  readonly pid: number;
+  readonly #process: GuardedProcess;
+  readonly #directory: string;
 
-  private constructor(child: ChildProcess, url: string) {
-    this.#child = child;
+  private constructor(running: GuardedProcess, url: string, directory: string) {
+    this.#process = running;
+    this.#directory = directory;
     this.url = url;
+    this.pid = running.pid;
   }
 
   /** Starts a node and waits until it is ready. */
-  static async start(address: StoreAddress, name: string, profileTo?: string): Promise<Node> {
-    const child = fork(program, {
+  static async start(address: StoreAddress, name: string, profileTo: string | undefined): Promise<Node> {
+    const directory = await mkdtemp(join(tmpdir(), "mandate-bench-node-"));
+    const [port = 0] = await freePorts([undefined]);
+    const running = await GuardedProcess.start({
+      name,
+      directory,
+      program: process.execPath,
+      arguments: [...profileFlags(profileTo), compiledProgram("src/main"), "serve"],
       env: {
-        ...process.env,
         MANDATE_NATS_SERVERS: address.servers.join(","),
         MANDATE_EPOCH: address.epoch,
         MANDATE_REPLICAS: String(address.replicas),
         MANDATE_STORAGE: address.storage,
         MANDATE_NODE_ID: name,
-        MANDATE_HTTP_PORT: "0",
-        MANDATE_LOG_LEVEL: "silent",
+        MANDATE_HTTP_PORT: String(port),
+        MANDATE_LOG_LEVEL: "warn",
       },
-      execArgv: [
-        ...process.execArgv,
-        ...(profileTo === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileTo}`]),
-      ],
     });
-    const [{ url }] = (await once(child, "message")) as [{ url: string }];
-    const node = new Node(child, url);
-    const ready = await poll(async () => ((await fetch(`${url}/readyz`)).ok ? true : undefined), {
-      timeoutMs: READY_TIMEOUT_MS,
-    });
-    if (ready !== true) throw new Error(`${name} did not become ready`);
-    return node;
-  }
-
-  /** CPU that it has used, ms. */
-  async cpuMs(): Promise<number> {
-    const answered = once(this.#child, "message");
-    this.#child.send("usage");
-    const [{ cpuMs }] = (await answered) as [{ cpuMs: number }];
-    return cpuMs;
+    const node = new Node(running, `http://127.0.0.1:${port}`, directory);
+    const ready = await poll(
+      () => {
+        if (!running.running) throw running.exitError();
+        return answersOk(`${node.url}/readyz`);
+      },
+      { timeoutMs: READY_TIMEOUT_MS },
+    );
+    if (ready === true) return node;
+    await node.stop();
+    throw new ClusterError("PROCESS_NOT_READY", `${name} did not become ready; see ${running.logPath}`);
   }
 
   /** Its commits so far: by `action outcome`. */
@@ -60,10 +74,8 @@ export class Node {
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = once(this.#child, "exit");
-    this.#child.disconnect();
-    await exited;
+    await this.#process.stop();
+    await rm(this.#directory, { recursive: true, force: true });
   }
 }
 
@@ -71,9 +83,9 @@ export class Node {
 export const startNodes = (
   address: StoreAddress,
   count: number,
-  options: { readonly profileTo?: string | undefined } = {},
+  profileTo: string | undefined,
 ): Promise<readonly Node[]> =>
-  Promise.all(Array.from({ length: count }, (_, index) => Node.start(address, `node-${index + 1}`, options.profileTo)));
+  Promise.all(Array.from({ length: count }, (_, index) => Node.start(address, `node-${index + 1}`, profileTo)));
 
 /** Ends them all. */
 export async function stopNodes(nodes: readonly Node[]): Promise<void> {

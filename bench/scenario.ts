@@ -9,6 +9,8 @@ import type { StoreAddress } from "./store-access.ts";
 export interface Bench {
   readonly address: StoreAddress;
   readonly life: RecordedLife;
+  /** The ids of the servers' processes. */
+  readonly serverPids: readonly number[];
   readonly seconds: number;
   /** How often product and floor are measured in turn; the middle one counts. */
   readonly rounds: number;
@@ -36,7 +38,7 @@ export async function withNodes<Answer>(
   count: number,
   use: (generator: Generator, nodes: readonly Node[]) => Promise<Answer>,
 ): Promise<Answer> {
-  const nodes = count === 0 ? [] : await startNodes(bench.address, count, { profileTo: bench.profileTo });
+  const nodes = count === 0 ? [] : await startNodes(bench.address, count, bench.profileTo);
   try {
     const setting: GeneratorSetting = { address: bench.address, life: bench.life, urls: nodes.map(({ url }) => url) };
     const generator = await Generator.start(setting, bench.profileTo);

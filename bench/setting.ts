@@ -15,6 +15,8 @@ export interface Setting {
   readonly title: string;
   readonly servers: 1 | 3;
   readonly address: StoreAddress;
+  /** The ids of the servers' processes. */
+  readonly serverPids: readonly number[];
   close(): Promise<void>;
 }
 
@@ -34,6 +36,7 @@ export async function startSetting(servers: 1 | 3): Promise<Setting> {
       title: servers === 3 ? "three servers, file, sync always" : "one server, memory",
       servers,
       address: await makeStore(cluster, servers),
+      serverPids: cluster.servers.map(({ pid }) => pid ?? 0),
       close,
     };
   } catch (thrown) {

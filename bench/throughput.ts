@@ -1,5 +1,7 @@
 import { medianOf, type Figures } from "./figures.ts";
-import type { Phases } from "./raw-load.ts";
+import type { Generator } from "./generator.ts";
+import { processorTimeOf } from "./processor-time.ts";
+import type { Load, Phases } from "./raw-load.ts";
 import { shortNumber, type Goal, type Row, type Section } from "./report.ts";
 import { inTurn, nextRun, withNodes, type Bench, type Scenario } from "./scenario.ts";
 
@@ -27,54 +29,100 @@ export function ratioRow(
   };
 }
 
-const phaseNames = ["admit", "claim", "complete"] as const;
 const phaseTitles = { admit: "admit", claim: "claim+start", complete: "complete" } as const;
 
 const phaseRows = (
   label: string,
   measured: { readonly raw: readonly Phases[]; readonly product: readonly Phases[] },
 ): readonly Row[] =>
-  phaseNames.map((phase) =>
+  (["admit", "claim", "complete"] as const).map((phase) =>
     ratioRow(`${phaseTitles[phase]}, ${label}`, {
       raw: measured.raw.map((phases) => phases[phase]),
       product: measured.product.map((phases) => phases[phase]),
     }),
   );
 
-const lifecycleGoal: Goal = { atLeast: 0.5 };
+type PhaseLoad = Load & { readonly requested: boolean };
+
+/** A load of the bench's length under a name of its own. */
+const loadOf = (bench: Bench, inFlight: number, requested = false): PhaseLoad => ({
+  run: nextRun(),
+  inFlight,
+  end: { ms: bench.seconds * 1000 },
+  requested,
+});
+
+/** Runs everything once, so that no figure holds the cost of compiling it. */
+export async function warmUp(bench: Bench, run: (load: Load) => Promise<unknown>): Promise<void> {
+  bench.say("warming up");
+  await run({ run: nextRun(), inFlight: 32, end: { ms: Math.min(4000, bench.seconds * 1000) } });
+}
+
+type Timed = { readonly answer: Figures; readonly usedMs: Readonly<Record<string, number>> };
+
+/** Processor time of one life on each side, over all processes that take part. */
+function processorRow(
+  label: string,
+  measured: { readonly raw: readonly Timed[]; readonly product: readonly Timed[] },
+): Row {
+  const perLife = (timed: readonly Timed[], name: string): number =>
+    medianOf(timed.map(({ answer, usedMs }) => (usedMs[name] ?? 0) / Math.max(1, answer.operations)));
+  const sides = (timed: readonly Timed[], names: readonly string[]): { text: string; total: number } => ({
+    text: names.map((name) => `${name} ${shortNumber(perLife(timed, name))}`).join(", "),
+    total: names.reduce((total, name) => total + perLife(timed, name), 0),
+  });
+  const product = sides(measured.product, ["node", "servers", "client"]);
+  const raw = sides(measured.raw, ["servers", "client"]);
+  return {
+    name: `processor ms of a life, ${label}`,
+    product: product.text,
+    raw: raw.text,
+    value: product.total / raw.total,
+    unit: "× raw",
+    detail: { raw: measured.raw.map(({ usedMs }) => usedMs), product: measured.product.map(({ usedMs }) => usedMs) },
+  };
+}
+
+async function lives(
+  bench: Bench,
+  generator: Generator,
+  of: { nodePids: readonly number[]; inFlight: number },
+): Promise<readonly Row[]> {
+  const { inFlight } = of;
+  const label = `${inFlight} in flight`;
+  bench.say(`lifecycle, ${label}`);
+  const pids = { node: of.nodePids, servers: bench.serverPids, client: [generator.pid] };
+  const timed = await inTurn(
+    bench,
+    () => processorTimeOf(pids, () => generator.run("rawLives", loadOf(bench, inFlight))),
+    () => processorTimeOf(pids, () => generator.run("lives", loadOf(bench, inFlight))),
+  );
+  const figures = {
+    raw: timed.raw.map(({ answer }) => answer),
+    product: timed.product.map(({ answer }) => answer),
+  };
+  return [ratioRow(`lifecycle, ${label}`, figures, { goal: { atLeast: 0.5 } }), processorRow(label, timed)];
+}
 
 /** Through the doors: admission over HTTP, the rest over NATS, one node. */
 export const throughput: Scenario = {
   name: "throughput",
   run: (bench) =>
-    withNodes(bench, 1, async (generator): Promise<Section> => {
+    withNodes(bench, 1, async (generator, nodes): Promise<Section> => {
       const rows: Row[] = [];
-      const end = { ms: bench.seconds * 1000 };
       await warmUp(bench, async (load) => {
         await generator.run("rawLives", load);
         await generator.run("lives", load);
       });
       for (const inFlight of [1, 64]) {
-        const load = (): { run: string; inFlight: number; end: typeof end; requested: boolean } => ({
-          run: nextRun(),
-          inFlight,
-          end,
-          requested: false,
-        });
         bench.say(`phases, ${inFlight} in flight`);
         const phases = await inTurn(
           bench,
-          () => generator.run("rawPhases", load()),
-          () => generator.run("phases", load()),
+          () => generator.run("rawPhases", loadOf(bench, inFlight)),
+          () => generator.run("phases", loadOf(bench, inFlight)),
         );
         rows.push(...phaseRows(`${inFlight} in flight`, phases));
-        bench.say(`lifecycle, ${inFlight} in flight`);
-        const lives = await inTurn(
-          bench,
-          () => generator.run("rawLives", load()),
-          () => generator.run("lives", load()),
-        );
-        rows.push(ratioRow(`lifecycle, ${inFlight} in flight`, lives, { goal: lifecycleGoal }));
+        rows.push(...(await lives(bench, generator, { nodePids: nodes.map(({ pid }) => pid), inFlight })));
       }
       return { scenario: "throughput", rows };
     }),
@@ -86,31 +134,25 @@ export const direct: Scenario = {
   run: (bench) =>
     withNodes(bench, 0, async (generator): Promise<Section> => {
       const rows: Row[] = [];
-      const end = { ms: bench.seconds * 1000 };
       await warmUp(bench, async (load) => {
         await generator.run("rawLives", load);
         await generator.run("directLives", load);
       });
       for (const inFlight of [1, 64]) {
-        const load = (): { run: string; inFlight: number; end: typeof end; requested: boolean } => ({
-          run: nextRun(),
-          inFlight,
-          end,
-          requested: false,
-        });
-        bench.say(`direct, ${inFlight} in flight`);
+        const label = `in process, ${inFlight} in flight`;
+        bench.say(label);
         const phases = await inTurn(
           bench,
-          () => generator.run("rawPhases", load()),
-          () => generator.run("directPhases", load()),
+          () => generator.run("rawPhases", loadOf(bench, inFlight)),
+          () => generator.run("directPhases", loadOf(bench, inFlight)),
         );
-        rows.push(...phaseRows(`in process, ${inFlight} in flight`, phases));
-        const lives = await inTurn(
+        rows.push(...phaseRows(label, phases));
+        const whole = await inTurn(
           bench,
-          () => generator.run("rawLives", load()),
-          () => generator.run("directLives", load()),
+          () => generator.run("rawLives", loadOf(bench, inFlight)),
+          () => generator.run("directLives", loadOf(bench, inFlight)),
         );
-        rows.push(ratioRow(`lifecycle, in process, ${inFlight} in flight`, lives));
+        rows.push(ratioRow(`lifecycle, ${label}`, whole));
       }
       return { scenario: "direct", rows };
     }),
@@ -121,20 +163,17 @@ export const requestIds: Scenario = {
   name: "request-ids",
   run: (bench) =>
     withNodes(bench, 1, async (generator): Promise<Section> => {
-      const end = { ms: bench.seconds * 1000 };
-      await warmUp(bench, async (load) => {
-        await generator.run("lives", load);
-      });
       const rows: Row[] = [];
+      await warmUp(bench, (load) => generator.run("lives", load));
       for (const inFlight of [1, 64]) {
         bench.say(`requestId, ${inFlight} in flight`);
-        const measure = async (requested: boolean): Promise<Figures> =>
-          (await generator.run("phases", { run: nextRun(), inFlight, end, requested })).claim;
-        const floor = await generator.run("rawPhases", { run: nextRun(), inFlight, end, requested: true });
+        const claims = async (requested: boolean): Promise<Figures> =>
+          (await generator.run("phases", loadOf(bench, inFlight, requested))).claim;
+        const floor = await generator.run("rawPhases", loadOf(bench, inFlight, true));
         const measured = await inTurn(
           bench,
-          () => measure(false),
-          () => measure(true),
+          () => claims(false),
+          () => claims(true),
         );
         const row = ratioRow(`work.next with requestId, ${inFlight} in flight`, measured);
         rows.push({
@@ -147,12 +186,3 @@ export const requestIds: Scenario = {
       return { scenario: "request-ids", rows };
     }),
 };
-
-/** Runs everything once, so that no figure holds the cost of compiling it. */
-export async function warmUp(
-  bench: Bench,
-  run: (load: { readonly run: string; readonly inFlight: number; readonly end: { ms: number } }) => Promise<void>,
-): Promise<void> {
-  bench.say("warming up");
-  await run({ run: nextRun(), inFlight: 32, end: { ms: Math.min(2000, bench.seconds * 1000) } });
-}

@@ -1,22 +1,17 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { compiledProgram, profileFlags } from "./compiled.ts";
 import { medianOf } from "./figures.ts";
 import { shortNumber, type Section } from "./report.ts";
 import { withNodes, type Bench, type Scenario } from "./scenario.ts";
 import type { ViewFigures } from "./view-process.ts";
 
-const program = fileURLToPath(new URL("view-process.ts", import.meta.url));
 const RECORDS = 100_000;
 const MEBIBYTE = 1024 * 1024;
 
 async function loadView(bench: Bench): Promise<ViewFigures> {
-  const child = fork(program, {
-    execArgv: [
-      ...process.execArgv,
-      "--expose-gc",
-      ...(bench.profileTo === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${bench.profileTo}`]),
-    ],
+  const child = fork(compiledProgram("bench/view-process"), {
+    execArgv: ["--expose-gc", ...profileFlags(bench.profileTo)],
   });
   const exited = once(child, "exit");
   child.send(bench.address);

@@ -1,5 +1,5 @@
 /** A fresh node's view, loaded once in a process of its own: how long it takes and what it weighs. */
-import { monotonicMs } from "../src/base/clock.ts";
+import { monotonicMs, systemTimers } from "../src/base/clock.ts";
 import { silentLog } from "../src/base/log.ts";
 import { Projection } from "../src/store/projection/projection.ts";
 import { poll } from "../cluster/poll.ts";
@@ -30,6 +30,7 @@ async function load(address: StoreAddress): Promise<ViewFigures> {
     now: () => Date.now(),
     onReady: () => undefined,
     onLater: () => undefined,
+    timers: systemTimers,
   });
   projection.start();
   await poll(() => (projection.isCurrent() ? true : undefined), { timeoutMs: LOAD_TIMEOUT_MS, intervalMs: 5 });
