@@ -6,7 +6,15 @@ export interface NatsServerSettings {
   readonly monitorPort: number;
   readonly storeDirectory: string;
   /** Absent for a single server. `routePorts` are those of all servers, this one's own among them. */
-  readonly cluster?: { readonly name: string; readonly routePort: number; readonly routePorts: readonly number[] };
+  readonly cluster?: {
+    readonly name: string;
+    readonly routePort: number;
+    readonly routePorts: readonly number[];
+    /** Connections a peer; -1 (the default here) for one. */
+    readonly poolSize?: number;
+    /** What the other servers are told of as this one's route port, in the place of the real one: routes then go only where `routePorts` says. */
+    readonly advertisedPort?: number;
+  };
   /** `always`: what is acknowledged is on disk on a majority, power failure or not. Default: every two minutes. */
   readonly sync?: "always";
   readonly storage?: StorageLimits;
@@ -53,8 +61,11 @@ export function renderNatsConfig(settings: NatsServerSettings): string {
       "cluster {",
       `  name: ${JSON.stringify(cluster.name)}`,
       `  listen: "${HOST}:${cluster.routePort}"`,
-      "  pool_size: -1",
+      `  pool_size: ${cluster.poolSize ?? -1}`,
       `  routes: [${routes}]`,
+      ...(cluster.advertisedPort === undefined
+        ? []
+        : [`  cluster_advertise: "${HOST}:${cluster.advertisedPort}"`, "  no_advertise: true"]),
       "}",
     );
   }

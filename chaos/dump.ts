@@ -1,0 +1,101 @@
+import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import type { MsgHdrs, NatsConnection } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import { decodeWorkload } from "../src/wire/codec.ts";
+import type { EntryLine, LeftoverLine } from "./history.ts";
+import { pause } from "./pause.ts";
+import type { NatsRing } from "./system/nats-ring.ts";
+import { EPOCH, streamOf } from "./system/setting.ts";
+
+const HEADER_PREFIX = "Mandate-";
+const OPERATIONS_HEADER = "Mandate-Operations";
+/** A consumer of a node that was killed vanishes by itself after half a minute. */
+const CONSUMERS_GONE_MS = 45_000;
+
+const dial = (ring: NatsRing): Promise<NatsConnection> =>
+  connect({ servers: ring.servers.map(({ server }) => server.url), timeout: 5_000 });
+
+/** Header values are escaped: `%XX` for an ASCII character, `%uXXXX` for any other UTF-16 code unit. */
+const unescapeText = (text: string): string =>
+  text.replaceAll(/%(?:u([0-9A-F]{4})|([0-9A-F]{2}))/g, (_, wide: string | undefined, narrow: string | undefined) =>
+    String.fromCharCode(Number.parseInt(wide ?? narrow ?? "", 16)),
+  );
+
+function readHeaders(headers: MsgHdrs | undefined): Pick<EntryLine, "operations" | "provenance"> {
+  const provenance: { [name: string]: string } = {};
+  const ring = headers?.get(OPERATIONS_HEADER) ?? "";
+  for (const name of headers?.keys() ?? [])
+    if (name.startsWith(HEADER_PREFIX) && name !== OPERATIONS_HEADER)
+      provenance[unescapeText(name.slice(HEADER_PREFIX.length))] = unescapeText(headers?.get(name) ?? "");
+  return { operations: ring === "" ? [] : ring.split(","), provenance };
+}
+
+/**
+ * Reads everything that a shard ever committed and still keeps, oldest first, with a consumer of no special kind. What
+ * vanishes by itself (heartbeats, requests for work) is there for as long as it lives.
+ */
+async function dumpShard(nats: NatsConnection, shard: number, take: (entry: EntryLine) => void): Promise<void> {
+  const stream = streamOf(shard);
+  const manager = await jetstreamManager(nats, { checkAPI: false, timeout: 10_000 });
+  const name = "chaos-dump";
+  const prefix = `$KV.mandate_${EPOCH}_${shard}.`;
+  await manager.consumers.add(stream, {
+    name,
+    ack_policy: AckPolicy.None,
+    deliver_policy: DeliverPolicy.All,
+    inactive_threshold: 30_000_000_000,
+    mem_storage: true,
+  });
+  try {
+    const consumer = await jetstream(nats).consumers.get(stream, name);
+    const { num_pending: expected } = await consumer.info();
+    if (expected === 0) return;
+    const messages = await consumer.consume({ max_messages: 500 });
+    for await (const message of messages) {
+      const key = message.subject.slice(prefix.length);
+      const record = key.startsWith("w.") ? decodeWorkload(message.data)?.record : undefined;
+      take({
+        line: "entry",
+        shard,
+        revision: message.seq,
+        key,
+        at: Math.floor(message.info.timestampNanos / 1_000_000),
+        ...readHeaders(message.headers),
+        ...(record === undefined ? {} : { record }),
+      });
+      if (message.info.pending === 0) break;
+    }
+    await messages.close();
+  } finally {
+    await manager.consumers.delete(stream, name).catch(() => undefined);
+  }
+}
+
+/** Every entry of every shard. */
+export async function dumpStore(ring: NatsRing, shards: number, take: (entry: EntryLine) => void): Promise<void> {
+  const nats = await dial(ring);
+  try {
+    for (let shard = 0; shard < shards; shard++) await dumpShard(nats, shard, take);
+  } finally {
+    await nats.close();
+  }
+}
+
+/** Consumers that are still there when every node has stopped and had its time. */
+export async function findConsumers(ring: NatsRing, shards: number): Promise<readonly LeftoverLine[]> {
+  const nats = await dial(ring);
+  try {
+    const manager = await jetstreamManager(nats, { checkAPI: false, timeout: 5_000 });
+    const deadline = performance.now() + CONSUMERS_GONE_MS;
+    for (;;) {
+      const found: LeftoverLine[] = [];
+      for (let shard = 0; shard < shards; shard++)
+        for await (const { name } of manager.consumers.list(streamOf(shard)))
+          found.push({ line: "leftover", kind: "consumer", name: `${streamOf(shard)} ${name}` });
+      if (found.length === 0 || performance.now() > deadline) return found;
+      await pause(1_000);
+    }
+  } finally {
+    await nats.close();
+  }
+}

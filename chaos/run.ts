@@ -1,0 +1,158 @@
+import { createWriteStream, mkdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { finished } from "node:stream/promises";
+import { Draw } from "./draw.ts";
+import { dumpStore, findConsumers } from "./dump.ts";
+import { FaultSchedule } from "./faults/schedule.ts";
+import type { HistoryLine, RunLine } from "./history.ts";
+import { findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
+import { mergeParts } from "./parts.ts";
+import { pause } from "./pause.ts";
+import { Probes } from "./probes.ts";
+import { Recorder } from "./recorder.ts";
+import { clockOrigin, RunClock } from "./run-clock.ts";
+import type { Scenario } from "./scenarios.ts";
+import { readViews, settleAll } from "./settle.ts";
+import { CommitTimes, summarize, type Summary } from "./summary.ts";
+import { lengths } from "./system/setting.ts";
+import { System } from "./system/system.ts";
+
+export interface RunOptions {
+  /** Where everything of the run is kept. */
+  readonly directory: string;
+  readonly seed: number;
+  readonly minutes: number;
+  readonly name: string;
+  readonly scenario: Scenario;
+  readonly version: string;
+  readonly say: (text: string) => void;
+  /** Ends the run early, in good order. */
+  readonly signal: AbortSignal;
+}
+
+/** How long everything may take to come to its end once all is healed, and how long it is waited for, ms. */
+const SETTLE_MS = 60_000;
+const SETTLE_WAIT_MS = 80_000;
+
+const parametersOf = ({ scenario }: RunOptions): RunLine["parameters"] => ({
+  ...scenario.shape,
+  ...lengths,
+  faultLanes: scenario.faultLanes,
+  trafficLanes: scenario.trafficLanes,
+  settleMaxMs: SETTLE_MS,
+});
+
+/** Heals everything and waits until all has come to its end; then everything is looked at and stopped. */
+async function conclude(
+  options: RunOptions,
+  parts: { readonly system: System; readonly schedule: FaultSchedule; readonly recorder: Recorder },
+): Promise<void> {
+  const { say } = options;
+  const { system, schedule, recorder } = parts;
+  await schedule.stop();
+  const healedAt = recorder.clock.now();
+  say("all is healed; waiting until everything has come to its end");
+  await system.crew.finish();
+  await system.endTraffic();
+  await system.ring.waitReady();
+  await system.nodes.waitReady();
+  const open = await settleAll(system, recorder, SETTLE_WAIT_MS);
+  if (open.length > 0)
+    say(
+      `${open.length} workloads have not settled: ${JSON.stringify(open.slice(0, 5).map(({ workloadId, state }) => [workloadId, state]))}`,
+    );
+  await readViews(system.nodes.present, recorder);
+  recorder.write({ line: "end", healedAt, endedAt: recorder.clock.now() });
+}
+
+/** Stops everything and notes what is left behind; answers after the store has been read. */
+async function takeApart(
+  options: RunOptions,
+  parts: { readonly system: System; readonly recorder: Recorder; readonly mark: string },
+): Promise<CommitTimes> {
+  const { directory, scenario, say } = options;
+  const { system, recorder, mark } = parts;
+  const { shards } = scenario.shape;
+  say("stopping workers and nodes");
+  await system.crew.stop();
+  await system.nodes.stop();
+  say("looking for what is left behind, and reading the store");
+  for (const leftover of await findConsumers(system.ring, shards)) recorder.write(leftover);
+  const commits = new CommitTimes();
+  const entries = new Recorder(join(directory, "parts", "store.ndjson"), recorder.clock);
+  await dumpStore(system.ring, shards, (entry) => {
+    commits.take(entry);
+    entries.write(entry);
+  });
+  entries.close();
+  await system.ring.stop();
+  await system.disk?.remove();
+  for (const leftover of [...(await findProcesses(mark)), ...findFiles(directory)]) recorder.write(leftover);
+  return commits;
+}
+
+async function writeHistory(
+  options: RunOptions,
+  parts: { readonly run: RunLine; readonly commits: CommitTimes },
+): Promise<Summary> {
+  const { directory } = options;
+  const merged = await mergeParts(join(directory, "parts"), Date.now());
+  const rest = merged.filter(({ line }) => line !== "entry" && line !== "end");
+  const file = createWriteStream(join(directory, "history.ndjson"));
+  const write = async (line: HistoryLine): Promise<void> => {
+    if (!file.write(`${JSON.stringify(line)}\n`))
+      await new Promise<void>((resolve) => void file.once("drain", resolve));
+  };
+  await write(parts.run);
+  for (const line of rest) await write(line);
+  for (const line of merged) if (line.line === "entry") await write(line);
+  for (const line of merged) if (line.line === "end") await write(line);
+  file.end();
+  await finished(file);
+  const summary = summarize(rest, parts.commits);
+  await writeFile(join(directory, "summary.json"), `${JSON.stringify(summary, undefined, 2)}\n`);
+  return summary;
+}
+
+/** Makes a run and writes its history into its folder. Whatever fails, nothing is left running. */
+export async function makeRun(options: RunOptions): Promise<Summary> {
+  const { directory, scenario, seed, say, signal } = options;
+  mkdirSync(join(directory, "tmp"), { recursive: true });
+  const mark = `${process.pid}-${Date.now()}`;
+  // Everything that is started from here on inherits both.
+  process.env[RUN_MARK] = mark;
+  process.env["TMPDIR"] = join(directory, "tmp");
+  const clock = new RunClock(clockOrigin());
+  const recorder = new Recorder(join(directory, "parts", "runner.ndjson"), clock);
+  const draw = new Draw(seed);
+  const { name, minutes, version } = options;
+  const parameters = parametersOf(options);
+  const run: RunLine = { line: "run", version, seed, scenario: name, minutes, startedAt: clock.now(), parameters };
+  const { plays: weights, trafficLanes, breakMs } = scenario;
+  const system = await System.start({
+    directory,
+    shape: scenario.shape,
+    seed,
+    draw,
+    recorder,
+    traffic: { weights, lanes: trafficLanes, breakMs },
+    say,
+  });
+  let commits: CommitTimes;
+  try {
+    const probes = new Probes(system, recorder);
+    const { faults, faultLanes, calmMs } = scenario;
+    say(`running for ${minutes} minutes`);
+    const schedule = new FaultSchedule({ system, draw, recorder, weights: faults, lanes: faultLanes, calmMs, say });
+    await pause(minutes * 60_000, signal);
+    await conclude(options, { system, schedule, recorder });
+    await probes.stop();
+    commits = await takeApart(options, { system, recorder, mark });
+  } catch (thrown) {
+    await system.kill();
+    throw thrown;
+  }
+  recorder.close();
+  return writeHistory(options, { run, commits });
+}

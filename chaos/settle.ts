@@ -1,0 +1,124 @@
+import { settledStates, workloadStates } from "../src/core/workload/states.ts";
+import type { ViewLine } from "./history.ts";
+import { pause } from "./pause.ts";
+import type { Recorder } from "./recorder.ts";
+import type { ChaosNode } from "./system/nodes.ts";
+import { APPLICATIONS, TENANT } from "./system/setting.ts";
+import type { System } from "./system/system.ts";
+import { HttpCaller } from "./traffic/http-caller.ts";
+
+/** A workload in a list, as far as the end of a run looks at it. */
+interface Listed {
+  readonly workloadId: string;
+  readonly state: string;
+  readonly inputHash: string;
+  readonly history: readonly unknown[];
+}
+
+const READ_MS = 20_000;
+const openStates = workloadStates.filter((state) => !settledStates.includes(state));
+/** Both of those that a policy may name, so that any policy can be satisfied. */
+const sweepers = [
+  { kind: "human", id: "grace" },
+  { kind: "human", id: "edsger" },
+] as const;
+
+async function listAll(
+  url: string,
+  query: string,
+  minRevision?: string,
+): Promise<{ readonly workloads: readonly Listed[]; readonly revision: string | undefined }> {
+  const found: Listed[] = [];
+  let revision: string | undefined;
+  for (const application of APPLICATIONS) {
+    let cursor: string | undefined;
+    do {
+      const rest = cursor === undefined ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const path = `/v1/workloads?tenantId=${TENANT}&applicationId=${application}&limit=500${query}${rest}`;
+      const response = await fetch(`${url}${path}`, {
+        headers: {
+          "x-mandate-subject": "service:observer",
+          ...(minRevision === undefined ? {} : { "mandate-min-revision": minRevision }),
+        },
+        signal: AbortSignal.timeout(READ_MS),
+      });
+      if (!response.ok) throw new RangeError(`${path} was answered ${response.status}: ${await response.text()}`);
+      const page = (await response.json()) as { readonly workloads: readonly Listed[]; readonly cursor?: string };
+      found.push(...page.workloads);
+      revision ??= response.headers.get("mandate-revision") ?? undefined;
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+  return { workloads: found, revision };
+}
+
+/** Approves whatever waits for it, so that everything can come to its end. */
+async function approveWaiting(caller: HttpCaller, url: string, waiting: readonly Listed[]): Promise<void> {
+  for (const { workloadId, inputHash } of waiting)
+    for (const subject of sweepers) {
+      const body = { outcome: "approved", inputHash, requestId: `sweep-${workloadId}-${subject.id}` };
+      const call = {
+        call: "decide",
+        subject,
+        method: "POST",
+        path: `/v1/workloads/${workloadId}/decision`,
+        body,
+        arguments: { workloadId, ...body },
+        timeoutMs: 10_000,
+      } as const;
+      await caller.call(call, { node: undefined, url });
+    }
+}
+
+/**
+ * Waits, `withinMs` at most, until nothing is left that anything will still happen to by itself; what waits for an approval
+ * is approved. Answers what has not settled by then.
+ */
+export async function settleAll(
+  system: System,
+  recorder: Recorder,
+  withinMs: number,
+): Promise<readonly { readonly workloadId: string; readonly state: string }[]> {
+  const { url } = system.nodes.front;
+  const caller = new HttpCaller(recorder);
+  const query = openStates.map((state) => `&state=${state}`).join("");
+  const deadline = performance.now() + withinMs;
+  try {
+    for (;;) {
+      const open = await listAll(url, query).then(
+        ({ workloads }) => workloads,
+        () => undefined,
+      );
+      if (open?.length === 0) return [];
+      if (performance.now() > deadline) return open ?? [];
+      await approveWaiting(
+        caller,
+        url,
+        (open ?? []).filter(({ state }) => state === "AWAITING_APPROVAL"),
+      );
+      await pause(500);
+    }
+  } finally {
+    caller.close();
+  }
+}
+
+/** What every node shows in the end, none of it older than what the others show. */
+export async function readViews(nodes: readonly ChaosNode[], recorder: Recorder): Promise<void> {
+  const revisions = new Map<string, string | undefined>();
+  for (const { name, process } of nodes) revisions.set(name, (await listAll(process.url, "&state=CREATED")).revision);
+  const newest = [...revisions.values()].filter((revision) => revision !== undefined && /^\d+$/.test(revision));
+  const minRevision = newest.sort((left, right) => Number(right) - Number(left))[0];
+  for (const { name, process } of nodes) {
+    const { workloads } = await listAll(process.url, "", minRevision);
+    const view: ViewLine = {
+      line: "view",
+      node: name,
+      at: recorder.clock.now(),
+      workloads: Object.fromEntries(
+        workloads.map(({ workloadId, state, history }) => [workloadId, { state, events: history.length }]),
+      ),
+    };
+    recorder.write(view);
+  }
+}

@@ -1,0 +1,125 @@
+import { Agent, request as sendRequest, type IncomingMessage } from "node:http";
+import type { Subject } from "../../src/core/subject.ts";
+import type { Outcome } from "../history.ts";
+import type { Recorder } from "../recorder.ts";
+
+/** Where calls go: a node, or the front (which does not say which node answered). */
+export interface HttpTarget {
+  readonly node: string | undefined;
+  readonly url: string;
+}
+
+export interface HttpCall {
+  /** The name of the call as in contract 6.1. */
+  readonly call: string;
+  readonly subject: Subject;
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: { readonly requestId?: string } | readonly unknown[];
+  readonly headers?: { readonly [name: string]: string };
+  readonly timeoutMs: number;
+  /** What the record says was asked for, when the path says a part of it. Default: the body. */
+  readonly arguments?: unknown;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly revision: string | undefined;
+  readonly text: string;
+}
+
+type Members = { readonly [name: string]: unknown };
+const isMembers = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function outcomeOf({ status, revision, text }: Answer): Outcome {
+  const body = parse(text);
+  if (body === undefined) return { kind: "unknown", cause: `status ${status} without JSON` };
+  if (status < 300) return { kind: "acknowledged", answer: body, ...(revision === undefined ? {} : { revision }) };
+  const problem = isMembers(body) ? body : {};
+  const { code, definite, details } = problem;
+  if (typeof code !== "string") return { kind: "unknown", cause: `status ${status} without a code` };
+  return { kind: "refused", code, definite: definite === true, ...(details === undefined ? {} : { details }) };
+}
+
+const causeOf = (error: Error): string => {
+  const code = "code" in error ? String(error.code) : error.name;
+  return code === "ECONNREFUSED" ? `unsent: ${code}` : code;
+};
+
+/** Makes calls over HTTP, one try each, and records every one. */
+export class HttpCaller {
+  readonly #recorder: Recorder;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, maxFreeSockets: 16 });
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /** Makes one try. */
+  async call(call: HttpCall, target: HttpTarget): Promise<Outcome> {
+    const { subject, body } = call;
+    const requestId = body !== undefined && "requestId" in body ? body.requestId : undefined;
+    const finish = this.#recorder.begin({
+      caller: `${subject.kind}:${subject.id}`,
+      surface: "http",
+      call: call.call,
+      arguments: call.arguments ?? body ?? {},
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(target.node === undefined ? {} : { node: target.node }),
+    });
+    const outcome = await this.#send(call, target).then(outcomeOf, (thrown: unknown): Outcome => {
+      return { kind: "unknown", cause: thrown instanceof Error ? causeOf(thrown) : String(thrown) };
+    });
+    finish(outcome);
+    return outcome;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #send(call: HttpCall, target: HttpTarget): Promise<Answer> {
+    const { subject, method, path, headers, timeoutMs } = call;
+    const text = call.body === undefined ? undefined : JSON.stringify(call.body);
+    return new Promise((resolve, reject) => {
+      const take = (message: IncomingMessage): void => {
+        const pieces: Buffer[] = [];
+        message.on("data", (piece: Buffer) => pieces.push(piece));
+        message.on("error", reject);
+        message.on("aborted", () => reject(new Error("the answer broke off")));
+        message.on("end", () => {
+          const revision = message.headers["mandate-revision"];
+          resolve({
+            status: message.statusCode ?? 0,
+            revision: typeof revision === "string" ? revision : undefined,
+            text: Buffer.concat(pieces).toString("utf8"),
+          });
+        });
+      };
+      const request = sendRequest(`${target.url}${path}`, {
+        method,
+        agent: this.#agent,
+        signal: AbortSignal.timeout(timeoutMs),
+        headers: {
+          "x-mandate-subject": `${subject.kind}:${subject.id}`,
+          ...(text === undefined
+            ? {}
+            : { "content-type": "application/json", "content-length": Buffer.byteLength(text) }),
+          ...headers,
+        },
+      });
+      request.on("response", take);
+      request.on("error", reject);
+      request.end(text);
+    });
+  }
+}
