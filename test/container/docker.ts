@@ -30,16 +30,21 @@ export async function findCompose(): Promise<ComposeProgram | undefined> {
   return (await runs("docker-compose", "version")) ? "standalone" : undefined;
 }
 
-/** Why no container can be started here; `undefined` when one can. The reason is printed, too. */
+/**
+ * Why no container can be started here; `undefined` when one can. The reason is printed, too. `CONTAINER_TESTS=off` is one.
+ */
 export async function missingEngine(): Promise<string | undefined> {
+  const reason = process.env["CONTAINER_TESTS"] === "off" ? "CONTAINER_TESTS=off" : await problemOfEngine();
+  if (reason !== undefined) process.stdout.write(`container tests are skipped: ${reason}\n`);
+  return reason;
+}
+
+async function problemOfEngine(): Promise<string | undefined> {
   try {
     await docker(["info", "--format", "{{.ServerVersion}}"], 20_000);
     return undefined;
   } catch (thrown) {
     const text = thrown instanceof Error && "stderr" in thrown ? String(thrown.stderr) : "";
-    const reason = text.trim().split("\n").at(-1) ?? "";
-    const told = reason === "" ? "the docker program is not there" : reason;
-    process.stdout.write(`container tests are skipped: no Docker engine can be reached (${told})\n`);
-    return told;
+    return text.trim().split("\n").at(-1) || "the docker program is not there";
   }
 }
