@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pino } from "pino";
-import { ClusterError } from "../../cluster/cluster-error.ts";
+import { ClusterError, problemText } from "../../cluster/cluster-error.ts";
 import { findNatsServer } from "../../cluster/nats-server-binary.ts";
 import { dropRecord, takeRecord } from "../../cluster/process-record.ts";
 import type { Log } from "../base/log.ts";
@@ -135,8 +135,9 @@ export async function up(options: UpOptions): Promise<number> {
   } catch (thrown) {
     progress.end();
     await cluster?.kill();
-    const problem = thrown instanceof Error ? thrown.message : String(thrown);
-    process.stderr.write(`The cluster could not be started: ${problem}\nSee ${join(directory, "up.log")}\n`);
+    process.stderr.write(
+      `The cluster could not be started: ${problemText(thrown)}\nSee ${join(directory, "up.log")}\n`,
+    );
     return 1;
   } finally {
     await dropRecord(lockFile(directory));
@@ -145,7 +146,11 @@ export async function up(options: UpOptions): Promise<number> {
 
 async function run(cluster: LocalCluster, how: { demo: boolean; progress: ProgressLine }): Promise<void> {
   const { progress } = how;
-  if (how.demo) await showDemo(cluster, progress);
+  if (how.demo)
+    await showDemo(cluster, progress).catch((thrown: unknown) => {
+      progress.end();
+      process.stderr.write(`The sample work could not be admitted: ${problemText(thrown)}\n`);
+    });
   progress.step("waiting for all nodes to be ready");
   const all = await cluster.waitAllReady(ALL_READY_MS);
   progress.end();
