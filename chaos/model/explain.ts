@@ -42,10 +42,9 @@ const examine: { readonly [Name in Exclude<Command, "admit" | "none">]: (examina
 function silentCommandOf({ before, after }: Examination): Command {
   if (after.checkpoints.length > before.checkpoints.length) return "checkpoint";
   if ((after.approval?.given ?? []).length > (before.approval?.given ?? []).length) return "decide";
-  const { currentClaim: old } = before;
-  const { currentClaim: now } = after;
-  const renewed = old?.lastHeartbeat !== now?.lastHeartbeat || old?.expiresAt !== now?.expiresAt;
-  return old !== undefined && old.claimId === now?.claimId && renewed ? "heartbeat" : "none";
+  // A renewal within the same millisecond, for as long as before, changes nothing.
+  const { currentClaim: held } = before;
+  return held !== undefined && held.claimId === after.currentClaim?.claimId ? "heartbeat" : "none";
 }
 
 function commandOf(examination: Examination): Command {

@@ -26,7 +26,9 @@ function findMissingLease(answer: Fields, workload: WorkloadFacts): string | und
   const committed = workload.versions.some(
     ({ claim }) => claim?.fencingToken === token && claim?.expiresAt === answer["expiresAt"],
   );
-  return committed ? undefined : `no lease under token ${token} that ends at ${answer["expiresAt"]} is committed`;
+  return committed
+    ? undefined
+    : `no lease under token ${token} that ends at ${numberOf(answer["expiresAt"])} is committed`;
 }
 
 const hasEffect =

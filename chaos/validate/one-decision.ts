@@ -1,3 +1,4 @@
+import { versionsOf } from "./facts.ts";
 import { fieldsOf } from "./fields.ts";
 import { takeBreaches, type Validator } from "./validator.ts";
 
@@ -8,6 +9,7 @@ export const oneDecision: Validator = {
   expectsFacts: (facts) => facts.calls.some(({ call, kind }) => call === "decide" && kind === "acknowledged"),
   validate: (facts, findings) => {
     takeBreaches(facts, "decision", findings);
+    for (const { command } of versionsOf(facts)) if (command === "decide") findings.count();
     const told = new Map<string, string>();
     for (const { call, kind, answer, workloadId = "", id } of facts.calls) {
       if (call !== "decide" || kind !== "acknowledged") continue;

@@ -1,3 +1,4 @@
+import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
 import type { CallFact } from "./call-facts.ts";
 import { claimsIn } from "./effects.ts";
 import { versionsOf, type Facts } from "./facts.ts";
@@ -48,6 +49,12 @@ function essenceOf({ call, answer }: CallFact): string | undefined {
   }
 }
 
+const quorumOf = (facts: Facts, workloadId = ""): number =>
+  facts.workloads.get(workloadId)?.record.approval?.policy.requiredApprovals ?? 1;
+
+/** A refusal that says nothing about the request, only that now is not the time. */
+const isForNow = ({ code }: CallFact): boolean => isErrorCode(code) && errorRegistry[code].retry;
+
 /** Claims that no longer stand are missing from a later answer; none may be new. */
 function haveDifferentHands(group: readonly CallFact[]): boolean {
   const hands = group
@@ -57,18 +64,20 @@ function haveDifferentHands(group: readonly CallFact[]): boolean {
   return hands.some((hand) => hand.some((claimId) => !largest.includes(claimId)));
 }
 
-function compareAnswers(group: readonly CallFact[], findings: Findings): void {
+function compareAnswers(group: readonly CallFact[], facts: Facts, findings: Findings): void {
   const acknowledged = group.filter(({ kind }) => kind === "acknowledged");
   const [first] = acknowledged;
   if (first === undefined) return;
   findings.count(acknowledged.length);
   const what = `${first.call} with requestId ${first.requestId}`;
   const where = { workloadId: first.workloadId ?? claimsIn(first.call, first.answer)[0]?.workloadId, evidence: group };
+  // An approval towards a quorum is answered with the decision once there is one.
+  if (first.call === "decide" && quorumOf(facts, first.workloadId) > 1) return;
   const essences = new Set(acknowledged.map(essenceOf));
   const differs = first.call === "claimNext" ? haveDifferentHands(acknowledged) : essences.size > 1;
   if (differs) findings.violation(`${what} was answered in different ways`, where);
   if (first.call !== "complete" && first.call !== "decide") return;
-  const refused = group.find((call) => call.kind === "refused" && call.startedAt > first.endedAt);
+  const refused = group.find((call) => call.kind === "refused" && call.startedAt > first.endedAt && !isForNow(call));
   if (refused !== undefined)
     findings.violation(`${what} was acknowledged, and its repeat refused with ${refused.code}`, where);
 }
@@ -92,7 +101,7 @@ export const repeatedRequests: Validator = {
   guarantee: "a request that is repeated has one effect and one answer, whatever became of its first try",
   expectsFacts: (facts) => groupsOf(facts).some((group) => group.some(({ kind }) => kind === "acknowledged")),
   validate: (facts, findings) => {
-    for (const group of groupsOf(facts)) compareAnswers(group, findings);
+    for (const group of groupsOf(facts)) compareAnswers(group, facts, findings);
     compareMarks(facts, findings);
   },
 };

@@ -1,3 +1,4 @@
+import { ownResultIdOf } from "../model/identities.ts";
 import { rearmsOf } from "../model/retry.ts";
 import { isCancelledAtOnce, isHeld, isRunning, mayFail, mayRearm, mayTimeOut } from "../model/states.ts";
 import type { CallFact } from "./call-facts.ts";
@@ -64,6 +65,13 @@ const dependencyPending: Truth = ({ workload, versionsOf }) =>
     return versions === undefined || versions.some(({ state }) => state !== requiredState);
   });
 
+/** The result that the call names is there; without a name it names its own attempt's. */
+const hasResult: Truth = ({ workload: { record }, call: { args } }) => {
+  const attempt = record.attempts.find(({ fencingToken }) => fencingToken === args["fencingToken"]);
+  const resultId = textOf(args["resultId"]) ?? ownResultIdOf(attempt?.attemptId ?? "");
+  return record.result?.resultId === resultId;
+};
+
 /** What must have been true of the workload for a refusal to be right. Codes that are not here speak of the request alone. */
 const truths: { readonly [code: string]: Truth } = {
   WORKLOAD_NOT_READY: ofSome(({ state }) => !["READY", "AWAITING_APPROVAL", "REJECTED"].includes(state)),
@@ -89,7 +97,7 @@ const truths: { readonly [code: string]: Truth } = {
   WORKLOAD_APPROVAL_NOT_REQUIRED: ({ workload }) => !workload.gated,
   WORKLOAD_APPROVAL_STALE: ({ workload, call }) => workload.record.inputHash !== call.args["inputHash"],
   WORKLOAD_RETRY_EXHAUSTED: ({ workload }) => rearmsOf(workload.record) >= workload.record.retryPolicy.maxAttempts,
-  WORKLOAD_RESULT_CONFLICT: ({ workload, call }) => workload.record.result?.resultId === textOf(call.args["resultId"]),
+  WORKLOAD_RESULT_CONFLICT: hasResult,
   IDEMPOTENCY_KEY_REUSED: ({ workload, call }) => workload.digest !== call.args["digest"],
 };
 
