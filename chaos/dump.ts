@@ -2,7 +2,8 @@ import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/
 import type { MsgHdrs, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { decodeWorkload } from "../src/wire/codec.ts";
-import type { EntryLine, LeftoverLine } from "./history.ts";
+import type { EntryLine } from "./history.ts";
+import type { Inspection } from "./leftovers.ts";
 import { pause } from "./pause.ts";
 import type { NatsRing } from "./system/nats-ring.ts";
 import { EPOCH, streamOf } from "./system/setting.ts";
@@ -81,18 +82,23 @@ export async function dumpStore(ring: NatsRing, shards: number, take: (entry: En
   }
 }
 
-/** Consumers that are still there when every node has stopped and had its time. */
-export async function findConsumers(ring: NatsRing, shards: number): Promise<readonly LeftoverLine[]> {
+/** Consumers that are still there when every node has stopped and had its time; all that were ever seen are counted. */
+export async function findConsumers(ring: NatsRing, shards: number): Promise<Inspection> {
   const nats = await dial(ring);
   try {
     const manager = await jetstreamManager(nats, { checkAPI: false, timeout: 5_000 });
     const deadline = performance.now() + CONSUMERS_GONE_MS;
+    const streams = Array.from({ length: shards }, (_, shard) => streamOf(shard));
+    const seen = new Set<string>(streams);
     for (;;) {
-      const found: LeftoverLine[] = [];
-      for (let shard = 0; shard < shards; shard++)
-        for await (const { name } of manager.consumers.list(streamOf(shard)))
-          found.push({ line: "leftover", kind: "consumer", name: `${streamOf(shard)} ${name}` });
-      if (found.length === 0 || performance.now() > deadline) return found;
+      const names: string[] = [];
+      for (const stream of streams)
+        for await (const { name } of manager.consumers.list(stream)) names.push(`${stream} ${name}`);
+      for (const name of names) seen.add(name);
+      if (names.length === 0 || performance.now() > deadline) {
+        const found = names.map((name) => ({ line: "leftover", kind: "consumer", name }) as const);
+        return { inspected: seen.size, found };
+      }
       await pause(1_000);
     }
   } finally {

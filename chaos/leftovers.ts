@@ -3,6 +3,12 @@ import { join } from "node:path";
 import type { LeftoverLine } from "./history.ts";
 import { pause } from "./pause.ts";
 
+/** What was left, among how many things that were looked at. */
+export interface Inspection {
+  readonly inspected: number;
+  readonly found: readonly LeftoverLine[];
+}
+
 /** Everything that a run starts inherits it. */
 export const RUN_MARK = "CHAOS_RUN";
 
@@ -10,30 +16,34 @@ export const RUN_MARK = "CHAOS_RUN";
 const helpers = /\0-e\0|esbuild/;
 const PROCESSES_GONE_MS = 10_000;
 
-function bearersOf(mark: string): readonly string[] {
-  if (process.platform !== "linux") return [];
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .flatMap((pid) => {
-      try {
-        if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`${RUN_MARK}=${mark}`)) return [];
-        if (/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "latin1"))) return [];
-        const command = readFileSync(`/proc/${pid}/cmdline`, "latin1");
-        return helpers.test(command) ? [] : [`${pid} ${command.replaceAll("\0", " ").trim()}`];
-      } catch {
-        // It has ended in this moment.
-        return [];
-      }
-    });
-}
+/** All processes but this one; none where there is no /proc. */
+const processIds = (): readonly string[] =>
+  process.platform === "linux"
+    ? readdirSync("/proc").filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    : [];
+
+const bearersOf = (mark: string): readonly string[] =>
+  processIds().flatMap((pid) => {
+    try {
+      if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`${RUN_MARK}=${mark}`)) return [];
+      if (/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "latin1"))) return [];
+      const command = readFileSync(`/proc/${pid}/cmdline`, "latin1");
+      return helpers.test(command) ? [] : [`${pid} ${command.replaceAll("\0", " ").trim()}`];
+    } catch {
+      // It has ended in this moment.
+      return [];
+    }
+  });
 
 /** Processes of the run that still are when all has been stopped. */
-export async function findProcesses(mark: string): Promise<readonly LeftoverLine[]> {
+export async function findProcesses(mark: string): Promise<Inspection> {
   const deadline = performance.now() + PROCESSES_GONE_MS;
   for (;;) {
     const names = bearersOf(mark);
-    if (names.length === 0 || performance.now() > deadline)
-      return names.map((name) => ({ line: "leftover", kind: "process", name }));
+    if (names.length === 0 || performance.now() > deadline) {
+      const found = names.map((name) => ({ line: "leftover", kind: "process", name }) as const);
+      return { inspected: processIds().length, found };
+    }
     await pause(200);
   }
 }
@@ -42,16 +52,14 @@ export async function findProcesses(mark: string): Promise<readonly LeftoverLine
 const caches = /^(tsx-|node-compile-cache)/;
 
 /** Files that a stopped deployment should not leave: in the place for temporary ones, and records of running processes. */
-export function findFiles(directory: string): readonly LeftoverLine[] {
-  const temporary = readdirSync(join(directory, "tmp")).filter((name) => !caches.test(name));
-  const records = ["nodes", "nats", "workers", "traffic"].flatMap((folder) =>
-    readdirSync(join(directory, folder), { recursive: true, encoding: "utf8" })
-      .filter((name) => /(^|\/)process\.json/.test(name) || /store-seen\.json\.\d+$/.test(name))
-      .map((name) => join(folder, name)),
+export function findFiles(directory: string): Inspection {
+  const all = ["tmp", "nodes", "nats", "workers", "traffic"].flatMap((folder) =>
+    readdirSync(join(directory, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
   );
-  return [...temporary.map((name) => join("tmp", name)), ...records].map((name) => ({
-    line: "leftover",
-    kind: "file",
-    name,
-  }));
+  const left = all.filter(
+    (name) =>
+      (name.startsWith("tmp/") && !caches.test(name.slice("tmp/".length))) ||
+      /\/process\.json|store-seen\.json\.\d+$/.test(name),
+  );
+  return { inspected: all.length, found: left.map((name) => ({ line: "leftover", kind: "file", name }) as const) };
 }

@@ -31,7 +31,7 @@ async function readPart(file: string, endedAt: number): Promise<HistoryLine[]> {
     if (part.line === "begin") open.set(part.key, part);
     else if (part.line === "finish") {
       const begin = open.get(part.key);
-      if (begin !== undefined) call(begin, part);
+      if (begin !== undefined) call(begin, { endedAt: part.endedAt, outcome: part.outcome });
       open.delete(part.key);
     } else lines.push(part);
   }

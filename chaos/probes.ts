@@ -41,21 +41,27 @@ export class Probes {
   async #run(): Promise<void> {
     const { nodes, ring } = this.#system;
     await Promise.all([
-      ...nodes.all.map(({ name, process }) => this.#watch(name, () => askNode(process.url))),
+      ...nodes.all.map(({ name, process, kept }, index) => {
+        // One that is there only while the system is scaled up is not away when it is not there.
+        const extra = index >= this.#system.shape.nodes;
+        return this.#watch(name, async () => (extra && !kept.wanted ? undefined : askNode(process.url)));
+      }),
       ...ring.servers.map(({ name, server }) =>
         this.#watch(name, async () => ({ ready: (await server.monitor("/healthz", TIMEOUT_MS)) !== undefined })),
       ),
     ]);
   }
 
-  async #watch(target: string, ask: () => Promise<Readiness>): Promise<void> {
+  async #watch(target: string, ask: () => Promise<Readiness | undefined>): Promise<void> {
     const { signal } = this.#ending;
     let last: boolean | undefined;
     while (!signal.aborted) {
       const seen = await ask();
       if (signal.aborted) return;
-      if (seen.ready !== last) this.#recorder.write({ line: "probe", target, at: this.#recorder.clock.now(), ...seen });
-      last = seen.ready;
+      if (seen !== undefined && seen.ready !== last) {
+        this.#recorder.write({ line: "probe", target, at: this.#recorder.clock.now(), ...seen });
+        last = seen.ready;
+      }
       await pause(EVERY_MS, signal);
     }
   }

@@ -5,7 +5,7 @@ import { finished } from "node:stream/promises";
 import { Draw } from "./draw.ts";
 import { dumpStore, findConsumers } from "./dump.ts";
 import { FaultSchedule } from "./faults/schedule.ts";
-import type { HistoryLine, RunLine } from "./history.ts";
+import type { EndLine, HistoryLine, RunLine } from "./history.ts";
 import { findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
 import { mergeParts } from "./parts.ts";
 import { pause } from "./pause.ts";
@@ -47,7 +47,7 @@ const parametersOf = ({ scenario }: RunOptions): RunLine["parameters"] => ({
 async function conclude(
   options: RunOptions,
   parts: { readonly system: System; readonly schedule: FaultSchedule; readonly recorder: Recorder },
-): Promise<void> {
+): Promise<Pick<EndLine, "healedAt" | "endedAt">> {
   const { say } = options;
   const { system, schedule, recorder } = parts;
   await schedule.stop();
@@ -63,22 +63,27 @@ async function conclude(
       `${open.length} workloads have not settled: ${JSON.stringify(open.slice(0, 5).map(({ workloadId, state }) => [workloadId, state]))}`,
     );
   await readViews(system.nodes.present, recorder);
-  recorder.write({ line: "end", healedAt, endedAt: recorder.clock.now() });
+  return { healedAt, endedAt: recorder.clock.now() };
 }
 
 /** Stops everything and notes what is left behind; answers after the store has been read. */
 async function takeApart(
   options: RunOptions,
-  parts: { readonly system: System; readonly recorder: Recorder; readonly mark: string },
+  parts: {
+    readonly system: System;
+    readonly recorder: Recorder;
+    readonly mark: string;
+    readonly times: Pick<EndLine, "healedAt" | "endedAt">;
+  },
 ): Promise<CommitTimes> {
   const { directory, scenario, say } = options;
-  const { system, recorder, mark } = parts;
+  const { system, recorder, mark, times } = parts;
   const { shards } = scenario.shape;
   say("stopping workers and nodes");
   await system.crew.stop();
   await system.nodes.stop();
   say("looking for what is left behind, and reading the store");
-  for (const leftover of await findConsumers(system.ring, shards)) recorder.write(leftover);
+  const consumers = await findConsumers(system.ring, shards);
   const commits = new CommitTimes();
   const entries = new Recorder(join(directory, "parts", "store.ndjson"), recorder.clock);
   await dumpStore(system.ring, shards, (entry) => {
@@ -88,7 +93,11 @@ async function takeApart(
   entries.close();
   await system.ring.stop();
   await system.disk?.remove();
-  for (const leftover of [...(await findProcesses(mark)), ...findFiles(directory)]) recorder.write(leftover);
+  const processes = await findProcesses(mark);
+  const files = findFiles(directory);
+  for (const { found } of [consumers, processes, files]) for (const leftover of found) recorder.write(leftover);
+  const inspected = { consumers: consumers.inspected, processes: processes.inspected, files: files.inspected };
+  recorder.write({ line: "end", ...times, inspected });
   return commits;
 }
 
@@ -146,9 +155,9 @@ export async function makeRun(options: RunOptions): Promise<Summary> {
     say(`running for ${minutes} minutes`);
     const schedule = new FaultSchedule({ system, draw, recorder, weights: faults, lanes: faultLanes, calmMs, say });
     await pause(minutes * 60_000, signal);
-    await conclude(options, { system, schedule, recorder });
+    const times = await conclude(options, { system, schedule, recorder });
     await probes.stop();
-    commits = await takeApart(options, { system, recorder, mark });
+    commits = await takeApart(options, { system, recorder, mark, times });
   } catch (thrown) {
     await system.kill();
     throw thrown;

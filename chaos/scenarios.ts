@@ -24,8 +24,8 @@ const usual = {
   plays: allPlays,
   faultLanes: 2,
   calmMs: [500, 4_000],
-  trafficLanes: 5,
-  breakMs: 500,
+  trafficLanes: 8,
+  breakMs: 300,
 } as const;
 
 const every: FaultWeights = {

@@ -63,7 +63,7 @@ async function approveWaiting(caller: HttpCaller, url: string, waiting: readonly
         method: "POST",
         path: `/v1/workloads/${workloadId}/decision`,
         body,
-        arguments: { workloadId, ...body },
+        arguments: { workloadId, decider: subject, ...body },
         timeoutMs: 10_000,
       } as const;
       await caller.call(call, { node: undefined, url });

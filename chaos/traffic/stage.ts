@@ -134,7 +134,8 @@ export class Stage {
   ): HttpCall {
     const { workloadId } = what.workload;
     const made = this.#post(call, what.subject, { path: `/v1/workloads/${workloadId}/${path}`, body: what.body });
-    return { ...made, arguments: { workloadId, ...what.body } };
+    const who = call === "decide" ? { decider: what.subject } : { actor: what.subject.id };
+    return { ...made, arguments: { workloadId, ...who, ...what.body } };
   }
 
   #post(

@@ -40,7 +40,7 @@ function endings(stage: Stage, admission: Admission, holder: Holder): readonly (
   const app = admission.applicationId;
   const rival = stage.someRaw(1)[0] ?? worker;
   const resultId = draw.chance(0.4) ? `result-${draw.word()}` : undefined;
-  const complete = { ...fence, output: { token: fence.fencingToken }, ...(resultId === undefined ? {} : { resultId }) };
+  const complete = { ...fence, output: { fence: fence.fencingToken }, ...(resultId === undefined ? {} : { resultId }) };
   const seen: Pick<Seen, "workloadId"> = claim;
   const stale = { ...fence, fencingToken: Math.max(1, fence.fencingToken - 1) };
   const requestId = worker.requestId();
@@ -49,7 +49,7 @@ function endings(stage: Stage, admission: Admission, holder: Holder): readonly (
     // The same request twice at once, and the same report again under another requestId.
     () => worker.settle(app, "work.complete", complete, { requestId }),
     () => worker.settle(app, "work.complete", complete, { requestId }),
-    () => worker.settle(app, "work.complete", { ...complete, output: { token: "another" } }),
+    () => worker.settle(app, "work.complete", { ...complete, output: { fence: "another" } }),
     () => worker.settle(app, "work.fail", { ...fence, kind: "timeout", error: "it failed" }),
     () =>
       worker.settle(app, "work.fail", {
