@@ -43,9 +43,8 @@ const foundAt = (at: number, { lateByMs }: { readonly lateByMs?: number }): Foun
 
 function requireClaimable(examination: Examination, at: number): void {
   const { before, world, after } = examination;
-  const { state, approval, nextAttemptAt, dependencies, capabilities } = before;
+  const { approval, nextAttemptAt, dependencies, capabilities } = before;
   requireNoDeadline(examination, at);
-  examination.require(state === "READY", "succession", `work in ${state} was claimed`);
   const budget = budgetOf(before);
   examination.require(before.attemptCount < budget, "budget", `attempt ${before.attemptCount + 1} of ${budget} began`);
   examination.require(

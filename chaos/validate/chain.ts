@@ -43,13 +43,10 @@ export class Chain implements WorkloadFacts {
     const before = last === undefined ? undefined : this.#record;
     const torn = this.#findGap(entry, last);
     const after = lightRecord(record);
-    // What came in between is not there: the step can't be judged, only the gap.
-    const step: Step =
-      torn === undefined
-        ? explainCommit(before, after, world)
-        : { command: "none", at: record.updatedAt, breaches: [] };
+    const step = explainCommit(before, after, world);
     if (torn !== undefined) this.gaps.push(torn);
-    for (const breach of step.breaches)
+    // What came in between is not there: the step can't be judged, only the gap.
+    for (const breach of torn === undefined ? step.breaches : [])
       this.breaches.push({ ...breach, revision: entry.revision, command: step.command });
     for (const what of wrongHashes(before, record)) this.#breach(entry, step, `the hash of ${what} is not its own`);
     if (record.workloadId !== entry.key.slice(entry.key.lastIndexOf(".") + 1))

@@ -8,8 +8,8 @@ export interface Validator {
   readonly guarantee: string;
   readonly validator: string;
   /** Whether the run should have given it facts: then to have seen none is a violation too. */
-  expectsFacts(facts: Facts): boolean;
-  validate(facts: Facts, findings: Findings): void;
+  readonly expectsFacts: (facts: Facts) => boolean;
+  readonly validate: (facts: Facts, findings: Findings) => void;
 }
 
 type Violation = Verdict["violations"][number];

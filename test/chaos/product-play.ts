@@ -173,7 +173,8 @@ class Play {
         const effect = this.pick([{}, { effect: "none" }, { effect: "unknown" }]);
         return { call, args: { ...fence, kind: this.pick(["transient_connection", "bug"]), error: unique, ...effect } };
       }
-      default:
+      case "start":
+      case "confirmCancel":
         return { call, args: fence };
     }
   }

@@ -9,13 +9,13 @@ import { judgeLines } from "../../chaos/validate/judge.ts";
 import { playProduct } from "./product-play.ts";
 
 const first = Number(process.env["MANDATE_TEST_SEED"] ?? 1);
-const runs = Number(process.env["MANDATE_TEST_RUNS"] ?? 3);
+const runs = Number(process.env["MANDATE_TEST_RUNS"] ?? 2);
 
 describe("the judge", () => {
   it.each(Array.from({ length: runs }, (_, index) => first + index))(
     "finds nothing against the product (seed %i)",
     async (seed) => {
-      const verdicts = await judgeLines(await playProduct(seed, 300));
+      const verdicts = await judgeLines(await playProduct(seed, 200));
       const views = "equal-views";
       const found = verdicts.filter(({ validator }) => validator !== views).flatMap(({ violations }) => violations);
       expect(found).toEqual([]);

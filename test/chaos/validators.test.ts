@@ -1,0 +1,67 @@
+/**
+ * Goal: each validator finds the violations that it is there for, nobody else is misled by them, and a healthy history is
+ * let pass: a judge that has never found anything proves nothing.
+ * Method: saved histories with one thing wrong each (`chaos/fixtures/saved`, two of each validator), judged whole.
+ */
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tellHealthy } from "../../chaos/fixtures/healthy.ts";
+import { violations } from "../../chaos/fixtures/violations.ts";
+import type { HistoryLine, Verdict } from "../../chaos/history.ts";
+import { judge, judgeLines, validators } from "../../chaos/validate/judge.ts";
+import { readHistory } from "../../chaos/validate/read-history.ts";
+
+const saved = join(import.meta.dirname, "..", "..", "chaos", "fixtures", "saved");
+
+const foundBy = (verdicts: readonly Verdict[]): readonly string[] =>
+  verdicts.filter(({ violations }) => violations.length > 0).map(({ validator }) => validator);
+
+async function linesIn(directory: string): Promise<readonly HistoryLine[]> {
+  const lines: HistoryLine[] = [];
+  for await (const line of readHistory(directory)) lines.push(line);
+  return lines;
+}
+
+describe("the saved histories", () => {
+  it("has two violations of each validator", () => {
+    const counts = validators.map(({ validator }) => violations.filter((one) => one.validator === validator).length);
+    expect(counts).toEqual(validators.map(() => 2));
+  });
+
+  it.each(violations)("of $validator are what $name tells", async ({ validator, name, tell }) => {
+    expect(await linesIn(join(saved, validator, name))).toEqual(JSON.parse(JSON.stringify(tell())));
+  });
+
+  it.each(violations)("show $validator that $name", async ({ validator, name, alsoFoundBy = [] }) => {
+    const verdicts = await judge(join(saved, validator, name));
+    expect([...foundBy(verdicts)].sort()).toEqual([validator, ...alsoFoundBy].sort());
+    const own = verdicts.find((verdict) => verdict.validator === validator);
+    expect(own?.violations, JSON.stringify(own?.violations, undefined, 2)).toHaveLength(1);
+  });
+});
+
+describe("a healthy history", () => {
+  it("has no violations, and every validator has looked at something", async () => {
+    const verdicts = await judge(join(saved, "healthy"));
+    expect(verdicts.flatMap(({ validator, violations: found }) => found.map((one) => [validator, one]))).toEqual([]);
+    expect(verdicts.filter(({ checked }) => checked === 0).map(({ validator }) => validator)).toEqual([]);
+    expect(await linesIn(join(saved, "healthy"))).toEqual(JSON.parse(JSON.stringify(tellHealthy())));
+  });
+});
+
+describe("a history without facts", () => {
+  const bare = tellHealthy().filter(({ line }) => line === "run" || line === "end");
+
+  it("is no pass where facts are expected", async () => {
+    const expects = validators.map(({ validator }) => validator);
+    const lines = bare.map((line) => (line.line === "run" ? { ...line, parameters: { expects } } : line));
+    const silent = (await judgeLines(lines)).filter(({ checked }) => checked === 0);
+    expect(foundBy(silent)).toEqual(silent.map(({ validator }) => validator));
+    expect(silent).toHaveLength(validators.length - 1);
+  });
+
+  it("that was broken off says so", async () => {
+    const verdicts = await judgeLines(tellHealthy().filter(({ line }) => line !== "end"));
+    expect(foundBy(verdicts)).toContain("complete-history");
+  });
+});
