@@ -3,12 +3,15 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Verdict } from "./history.ts";
+import { countLanded } from "./landed.ts";
 import { regressions } from "./regressions.ts";
 import { writeReport } from "./report/write-report.ts";
 import { makeRun } from "./run.ts";
 import { scenarios } from "./scenarios.ts";
 import { renderSummary } from "./summary.ts";
-import { judge } from "./validate/judge.ts";
+import { Collector } from "./validate/collect.ts";
+import { judgeFacts } from "./validate/judge.ts";
+import { readHistory } from "./validate/read-history.ts";
 
 const usage = `npm run chaos -- [--seed N] [--minutes M] [--scenario NAME] [--out DIRECTORY] [--regressions]
 
@@ -48,8 +51,11 @@ async function makeAndJudge({ scenario: name, seed, minutes, out }: Plan, signal
   mkdirSync(directory, { recursive: true });
   say(`chaos: scenario ${name}, seed ${seed}, ${minutes} minutes; ${directory}`);
   const summary = await makeRun({ directory, seed, minutes, name, scenario, version: version(), say, signal });
-  say(renderSummary(summary));
-  const verdicts = await judge(directory);
+  const collector = new Collector();
+  for await (const line of readHistory(directory)) collector.add(line);
+  const facts = collector.facts();
+  say(renderSummary(summary, countLanded(facts)));
+  const verdicts = judgeFacts(facts);
   await writeReport(directory, verdicts);
   writeFileSync(join(directory, "verdicts.json"), `${JSON.stringify(verdicts, undefined, 2)}\n`);
   for (const verdict of verdicts) say(renderVerdict(verdict));

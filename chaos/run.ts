@@ -14,7 +14,7 @@ import { Recorder } from "./recorder.ts";
 import { clockOrigin, RunClock } from "./run-clock.ts";
 import type { Scenario } from "./scenarios.ts";
 import { readViews, settleAll } from "./settle.ts";
-import { CommitTimes, summarize, type Summary } from "./summary.ts";
+import { Commits, summarize, type Summary } from "./summary.ts";
 import { lengths } from "./system/setting.ts";
 import { System } from "./system/system.ts";
 
@@ -75,7 +75,7 @@ async function takeApart(
     readonly mark: string;
     readonly times: Pick<EndLine, "healedAt" | "endedAt">;
   },
-): Promise<CommitTimes> {
+): Promise<Commits> {
   const { directory, scenario, say } = options;
   const { system, recorder, mark, times } = parts;
   const { shards } = scenario.shape;
@@ -84,7 +84,7 @@ async function takeApart(
   await system.nodes.stop();
   say("looking for what is left behind, and reading the store");
   const consumers = await findConsumers(system.ring, shards);
-  const commits = new CommitTimes();
+  const commits = new Commits();
   const entries = new Recorder(join(directory, "parts", "store.ndjson"), recorder.clock);
   await dumpStore(system.ring, shards, (entry) => {
     commits.take(entry);
@@ -103,7 +103,7 @@ async function takeApart(
 
 async function writeHistory(
   options: RunOptions,
-  parts: { readonly run: RunLine; readonly commits: CommitTimes },
+  parts: { readonly run: RunLine; readonly commits: Commits },
 ): Promise<Summary> {
   const { directory } = options;
   const merged = await mergeParts(join(directory, "parts"), Date.now());
@@ -148,7 +148,7 @@ export async function makeRun(options: RunOptions): Promise<Summary> {
     traffic: { weights, lanes: trafficLanes, breakMs },
     say,
   });
-  let commits: CommitTimes;
+  let commits: Commits;
   try {
     const probes = new Probes(system, recorder);
     const { faults, faultLanes, calmMs } = scenario;

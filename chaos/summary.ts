@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { encodeToken } from "../src/base/token.ts";
 import type { CallLine, EntryLine, FaultLine, HistoryLine, ProbeLine } from "./history.ts";
 
 /** Figures of one measure. */
@@ -18,8 +16,6 @@ export interface Summary {
   readonly refusals: { readonly [code: string]: number };
   /** Sent, and never or not surely answered. */
   readonly unknown: number;
-  /** Of the unknown ones that can be traced in the store: how many had taken effect before they were repeated. */
-  readonly unknownLanded: number;
   readonly unsent: number;
   readonly versions: number;
   readonly workloads: number;
@@ -59,57 +55,16 @@ const changing = new Set([
   "decide",
 ]);
 
-/** How an operation id begins when it stems from this request (who asks, what, under which id). */
-function markOf({ surface, caller, call, requestId, arguments: given }: CallLine): string | undefined {
-  if (requestId === undefined) return undefined;
-  const { tenantId, applicationId, workerId } = (given ?? {}) as { readonly [name: string]: unknown };
-  const who =
-    surface === "http"
-      ? caller
-      : `${encodeToken(String(tenantId))}/${encodeToken(String(applicationId))}/worker:${String(workerId)}`;
-  return createHash("sha256")
-    .update(JSON.stringify([who, call, requestId]))
-    .digest("base64url")
-    .slice(0, 16);
-}
-
-/** Notes when each operation was committed, while the store is read. */
-export class CommitTimes {
-  readonly #times = new Map<string, number>();
+/** Counts what was committed, while the store is read. */
+export class Commits {
   versions = 0;
   readonly workloads = new Set<string>();
 
-  take({ at, operations, record }: EntryLine): void {
+  take({ record }: EntryLine): void {
     if (record === undefined) return;
     this.versions += 1;
     this.workloads.add(record.workloadId);
-    const mark = operations.at(-1)?.split(":")[0] ?? "";
-    if (mark !== "" && !this.#times.has(mark)) this.#times.set(mark, at);
   }
-
-  committedAt(mark: string): number | undefined {
-    return this.#times.get(mark);
-  }
-}
-
-/** Whether an unknown call had taken effect by the time that it was tried again. */
-function countLanded(calls: readonly CallLine[], commits: CommitTimes): number {
-  const tries = new Map<string, CallLine[]>();
-  for (const call of calls) {
-    const mark = markOf(call);
-    if (mark === undefined) continue;
-    const known = tries.get(mark);
-    if (known === undefined) tries.set(mark, [call]);
-    else known.push(call);
-  }
-  let landed = 0;
-  for (const [mark, list] of tries) {
-    const committedAt = commits.committedAt(mark);
-    if (committedAt === undefined) continue;
-    const first = list.findIndex(({ outcome, endedAt }) => outcome.kind !== "unknown" || endedAt >= committedAt);
-    if (list[first]?.outcome.kind === "unknown") landed += 1;
-  }
-  return landed;
 }
 
 function outagesOf(calls: readonly CallLine[]): readonly number[] {
@@ -145,7 +100,7 @@ const countBy = (names: readonly string[]): { readonly [name: string]: number } 
 };
 
 /** Counts what a run did. */
-export function summarize(lines: readonly HistoryLine[], commits: CommitTimes): Summary {
+export function summarize(lines: readonly HistoryLine[], commits: Commits): Summary {
   const calls = lines.filter((line): line is CallLine => line.line === "call");
   const faults = lines.filter((line): line is FaultLine => line.line === "fault");
   const probes = lines.filter((line): line is ProbeLine => line.line === "probe");
@@ -161,7 +116,6 @@ export function summarize(lines: readonly HistoryLine[], commits: CommitTimes): 
     refused: calls.filter(({ outcome }) => outcome.kind === "refused").length,
     refusals: countBy(calls.flatMap(({ outcome }) => (outcome.kind === "refused" ? [outcome.code] : []))),
     unknown,
-    unknownLanded: countLanded(calls, commits),
     unsent: unsent.length,
     versions: commits.versions,
     workloads: commits.workloads.size,
@@ -184,10 +138,10 @@ const list = (counts: { readonly [name: string]: number }): string =>
     .join(", ");
 
 /** The summary as lines of text. */
-export const renderSummary = (summary: Summary): string =>
+export const renderSummary = (summary: Summary, unknownLanded: number): string =>
   [
     `operations: ${summary.operations} (${summary.acknowledged} acknowledged, ${summary.refused} refused, ${summary.unknown} unknown, ${summary.unsent} never sent)`,
-    `unknown outcomes that had landed before they were repeated: ${summary.unknownLanded}`,
+    `unknown outcomes that had landed before they were repeated: ${unknownLanded}`,
     `committed: ${summary.versions} versions of ${summary.workloads} workloads`,
     `faults: ${Object.values(summary.faults).reduce((sum, count) => sum + count, 0)} (${list(summary.faults)})`,
     `refusals: ${list(summary.refusals)}`,
