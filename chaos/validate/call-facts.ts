@@ -69,9 +69,21 @@ function without(fields: Fields, ...names: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
 }
 
-function reduceArguments(call: string, value: unknown): Fields {
+/** Who called, where the surface takes the caller for the actor: `kind:id`. */
+const subjectOf = (caller: string): Fields => {
+  const [, kind, id] = /^([a-z]+):(.*)$/.exec(caller) ?? [];
+  return { kind, id: id ?? caller };
+};
+
+function reduceArguments(call: string, value: unknown, caller: string): Fields {
   const args = fieldsOf(value);
   switch (call) {
+    case "cancel":
+    case "timeout":
+    case "retry":
+      return { ...args, actor: args["actor"] ?? subjectOf(caller) };
+    case "decide":
+      return { ...args, decider: args["decider"] ?? subjectOf(caller) };
     case "admit":
       return {
         tenantId: args["tenantId"],
@@ -140,7 +152,7 @@ function endOf({ outcome }: CallLine): Ended {
 }
 
 function factOf(line: CallLine, call: string, args: unknown, end: Ended): CallFact {
-  const reduced = reduceArguments(call, args);
+  const reduced = reduceArguments(call, args, line.caller);
   const answer = end.kind === "acknowledged" ? reduceAnswer(call, end.answer) : undefined;
   const workloadId = workloadOf(call, reduced, answer);
   const requestId = textOf(fieldsOf(args)["requestId"]) ?? line.requestId;

@@ -31,11 +31,15 @@ function wasLost(facts: Facts, workloadId: string, fencingToken: number): boolea
   return attempts.some((attempt) => attempt.fencingToken === fencingToken && attempt.status === "WORKER_LOST");
 }
 
+/** Faults that take the process itself away; one that is cut off still has to notice that its lease is over. */
+const takesAway = /^(pause|kill|stop|suspend)/;
+
 /** The worker was stopped or killed at that moment, or had only just been let go on: it could not notice anything. */
 function wasAway(facts: Facts, span: Span, at: number): boolean {
   const { resumeSlackMs } = facts.parameters;
   return facts.faults.some(
-    ({ target, from, until }) =>
+    ({ fault, target, from, until }) =>
+      takesAway.test(fault) &&
       (target === span.worker || target === span.workerId) &&
       from <= at &&
       at <= until + resumeSlackMs &&
@@ -58,7 +62,8 @@ export const exclusiveWork: Validator = {
       for (const later of spans)
         for (const earlier of spans) {
           if (earlier.fencingToken >= later.fencingToken || earlier.workerId === later.workerId) continue;
-          const overlaps = later.from >= earlier.from && later.from < (earlier.until ?? later.from);
+          const overlapMs = (earlier.until ?? later.from) - later.from;
+          const overlaps = later.from >= earlier.from && overlapMs > facts.parameters.busySlackMs;
           if (!overlaps || !wasLost(facts, workloadId, earlier.fencingToken)) continue;
           if (wasAway(facts, earlier, later.from)) continue;
           findings.violation(

@@ -12,6 +12,8 @@ export interface JudgeParameters {
   readonly outageTailMs: number;
   /** After a stopped worker goes on: how long it may take to notice that its lease is lost. */
   readonly resumeSlackMs: number;
+  /** How late a worker notes that it stopped, when its thread is busy with the work. */
+  readonly busySlackMs: number;
   /** How old a node's view may be when it is shown at the end. */
   readonly viewAgeMaxMs: number;
   /** The capability sets of the workers that run to the end. Absent: somebody has whatever is needed. */
@@ -22,10 +24,11 @@ export interface JudgeParameters {
 
 export const defaultParameters: JudgeParameters = {
   clockErrorMaxMs: 1000,
-  lateMaxMs: 15_000,
+  lateMaxMs: 30_000,
   settleMaxMs: 60_000,
   outageTailMs: 30_000,
   resumeSlackMs: 2000,
+  busySlackMs: 500,
   viewAgeMaxMs: 3000,
   workerCapabilities: undefined,
   expects: [],
@@ -49,6 +52,7 @@ export function judgeParametersOf(parameters: { readonly [name: string]: unknown
     settleMaxMs: length("settleMaxMs"),
     outageTailMs: length("outageTailMs"),
     resumeSlackMs: length("resumeSlackMs"),
+    busySlackMs: length("busySlackMs"),
     viewAgeMaxMs: length("viewAgeMaxMs"),
     workerCapabilities: capabilities,
     expects: textsOf(parameters["expects"]) ?? defaultParameters.expects,
