@@ -5,73 +5,9 @@
  */
 import { describe, expect, it } from "vitest";
 import type { Claim } from "../../../src/core/workload/record.ts";
-import { EventQueue } from "../../../src/store/simulated/event-queue.ts";
-import { calmFaults } from "../../../src/store/simulated/faults.ts";
-import { SimulatedLog } from "../../../src/store/simulated/simulated-log.ts";
-import { VirtualNode, type VirtualNodeOptions } from "../../simulation/virtual-node.ts";
-import { fenceOf, refusal, refusedWith, type Changes } from "./stage.ts";
-
-const START = 1_700_000_000_000;
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-
-const requester = { kind: "service", id: "billing" };
-const scope = { tenantId: "acme", applicationId: "invoices" };
-
-class World {
-  readonly queue = new EventQueue({ startAt: START });
-  readonly log = new SimulatedLog({ clock: this.queue, queue: this.queue, seed: 5 });
-  #keys = 0;
-
-  node(nodeId: string, options: Partial<VirtualNodeOptions> = {}): VirtualNode {
-    return new VirtualNode({ log: this.log, nodeId, faults: calmFaults, ...options });
-  }
-
-  /** Nodes that serve. */
-  async nodes(...nodeIds: string[]): Promise<VirtualNode[]> {
-    const nodes = nodeIds.map((nodeId) => this.node(nodeId));
-    for (const node of nodes) await node.becomeReady();
-    return nodes;
-  }
-
-  settle<Value>(promise: Promise<Value>): Promise<Value> {
-    return this.queue.settle(promise);
-  }
-
-  request(changes: Changes = {}): Changes {
-    return {
-      ...scope,
-      environment: "production",
-      definitionId: "render",
-      definitionRevision: "7",
-      trigger: "nightly",
-      input: 1,
-      requestedBy: requester,
-      authorization: { grantId: "g", issuer: "i", subject: requester, ...scope },
-      idempotencyKey: `key-${(this.#keys += 1)}`,
-      ...changes,
-    };
-  }
-
-  async running(node: VirtualNode, leaseMs: number, changes: Changes = {}): Promise<Claim> {
-    const { workload } = await this.settle(node.authority.admit(this.request(changes)));
-    const { workloadId } = workload;
-    return this.settle(node.authority.claim({ workloadId, workerId: "w1", leaseMs, start: true }));
-  }
-
-  async stateOf(node: VirtualNode, workloadId: string): Promise<string> {
-    return (await this.settle(node.authority.get(workloadId))).state;
-  }
-
-  /** How long until a promise settles, ms; it must within a minute. */
-  async timed<Value>(promise: Promise<Value>): Promise<{ readonly value: Value; readonly tookMs: number }> {
-    const from = this.queue.now();
-    const value = await this.queue.settle(promise, 10 * MINUTE);
-    return { value, tookMs: this.queue.now() - from };
-  }
-}
-
-const reasonsOf = (node: VirtualNode): string => node.readiness().reasons.join("; ");
+import type { VirtualNode } from "../../simulation/virtual-node.ts";
+import { fenceOf, refusal, refusedWith } from "./stage.ts";
+import { HOUR, MINUTE, reasonsOf, scope, World } from "./virtual-world.ts";
 
 describe("a node that comes and goes", () => {
   it("is not ready before it has seen its own heartbeat, and then is", async () => {
