@@ -108,7 +108,11 @@ export class ClaimNext {
     this.#options.projection.index.promoteDue();
     for (let round = 1; ; round++) {
       if (this.#hasGone(context)) return { answer: [] };
-      const picked = this.#options.picker.pick({ ...this.#wishOf(taking), steal: true });
+      // What belongs to nodes that are at work in the queue is taken only when they let it lie.
+      const picked = this.#options.picker.pick({
+        ...this.#wishOf(taking),
+        steal: !this.#options.picker.isShared(taking.queue),
+      });
       const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
       if (taken.length > 0) return answerOf(taken);
       if (picked.length > 0 && round < ROUNDS_MAX && this.#options.picker.hasMore(taking.queue, request.capabilities))

@@ -65,16 +65,18 @@ export interface Parts {
   readonly now: () => number;
 }
 
-/** Other nodes that say they have workers waiting in a queue. */
-const waitingNodes = (
+/** Other nodes that are alive; of those, given a queue's hash, the ones that say they have workers waiting in it. */
+const otherNodes = (
   projection: Projection,
   node: { readonly nodeId: string; readonly now: number },
-  queueHash: number,
+  queueHash?: number,
 ): readonly string[] =>
   [...projection.nodes().values()]
     .filter(
       ({ nodeId, at, waiting }) =>
-        nodeId !== node.nodeId && node.now - at <= NODE_SILENT_MS && waiting.includes(queueHash),
+        nodeId !== node.nodeId &&
+        node.now - at <= NODE_SILENT_MS &&
+        (queueHash === undefined || waiting.includes(queueHash)),
     )
     .map(({ nodeId }) => nodeId);
 
@@ -139,7 +141,8 @@ export function assembleParts(
   const picker = new QueuePicker({
     nodeId,
     ready: projection.index.ready,
-    waitingNodes: (queueHash) => waitingNodes(projection, { nodeId, now: now() }, queueHash),
+    waitingNodes: (queueHash) => otherNodes(projection, { nodeId, now: now() }, queueHash),
+    livingNodes: () => otherNodes(projection, { nodeId, now: now() }),
     monotonic,
     spread: clock === undefined,
   });

@@ -9,6 +9,8 @@ export const STEAL_AFTER_MS = 15;
 const ACTIVE_MS = 1000;
 /** How far into a queue a pick looks when it shares the queue with other nodes. */
 const LOOK_AHEAD = 256;
+/** A queue with this much in it is shared with every living node until it is seen who takes part: nobody has claimed yet. */
+const DEEP = 64;
 
 export interface Pick {
   readonly queue: string;
@@ -23,6 +25,8 @@ export interface QueuePickerOptions {
   readonly ready: ReadyQueues;
   /** Nodes that say they have workers waiting in a queue (by its hash), this one left out. */
   readonly waitingNodes: (queueHash: number) => readonly string[];
+  /** All other nodes that are alive. */
+  readonly livingNodes: () => readonly string[];
   readonly monotonic: () => number;
   /** `false`: strict order always; several nodes may then meet at the head of a queue. */
   readonly spread: boolean;
@@ -55,10 +59,15 @@ export class QueuePicker {
 
   /** Candidates, marked as being tried until {@link done}. */
   pick(pick: Pick): readonly Rank[] {
-    const others = this.#options.spread ? this.#othersIn(pick.queue) : [];
+    const others = this.#sharersOf(pick);
     const chosen = others.length === 0 ? this.#first(pick) : this.#shared(pick, others);
     for (const { workloadId } of chosen) this.#trying.add(workloadId);
     return chosen;
+  }
+
+  /** Whether other nodes are known to take part in a queue: what is theirs is left to them for a while. */
+  isShared(queue: string): boolean {
+    return this.#options.spread && this.#othersIn(queue).length > 0;
   }
 
   /** The try is over, whatever came of it. */
@@ -71,6 +80,14 @@ export class QueuePicker {
     for (const { workloadId } of this.#options.ready.candidates(queue, capabilities))
       if (!this.#trying.has(workloadId)) return true;
     return false;
+  }
+
+  /** Nodes to share with. When many workers begin at once, none has been seen yet, and all would meet at the head. */
+  #sharersOf({ queue, steal }: Pick): readonly string[] {
+    if (!this.#options.spread) return [];
+    const others = this.#othersIn(queue);
+    const assumed = others.length === 0 && steal && this.#options.ready.size(queue) >= DEEP;
+    return assumed ? this.#options.livingNodes() : others;
   }
 
   #othersIn(queue: string): readonly string[] {
