@@ -41,6 +41,8 @@ export class Authority {
   readonly #background: Background;
   readonly #timers: Timers;
   readonly #monotonic: () => number;
+  /** They stay when the view is built anew. */
+  readonly #watchers = new Set<(event: ChangeEvent) => void>();
   #parts: Parts;
   #calls: Calls;
   #assemblies = 0;
@@ -199,7 +201,8 @@ export class Authority {
 
   /** Listens to committed changes in the order of their shard. Answers how to stop. */
   watch(listener: (event: ChangeEvent) => void): () => void {
-    return this.#parts.projection.listen(({ workload }) => listener(changeEventOf(workload)));
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
   }
 
   /** The newest change of each workload after the given revisions, one per shard. */
@@ -281,8 +284,12 @@ export class Authority {
       onReady: (queue) => parts.claimNext.dispatch(queue),
       onLater: (at) => this.#wakeBy(at),
     });
-    parts.projection.listen(({ workload: { record, node, action } }) => {
+    parts.projection.listen(({ workload }) => {
+      const { record, node, action } = workload;
       if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(record), node);
+      if (this.#watchers.size === 0) return;
+      const event = changeEventOf(workload);
+      for (const watcher of this.#watchers) watcher(event);
     });
     return parts;
   }

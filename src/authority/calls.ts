@@ -1,7 +1,8 @@
 import { MandateError, refuse } from "../core/errors.ts";
 import type { Json } from "../base/json.ts";
 import { explainWorkload } from "../core/workload/explain.ts";
-import type { Workload } from "../core/workload/record.ts";
+import { hashJson } from "../core/workload/payload.ts";
+import type { Payload, Workload } from "../core/workload/record.ts";
 import { rankOf, type Projected } from "../store/projection/projected.ts";
 import { decodeCursor, encodeCursor, pageOf, type PageFilter, type ProjectedPage } from "../store/projection/page.ts";
 import { admitManyRequest, claimNextRequest, getRequest, listRequest } from "../wire/requests.ts";
@@ -11,6 +12,7 @@ import { parseArguments } from "./commands.ts";
 import { boundaryError } from "./failures.ts";
 import type { Parts } from "./parts.ts";
 import { dependencyStatesOf } from "./records.ts";
+import type { KnownPayloads } from "./render.ts";
 
 /** How many items of a batch are worked on at once. */
 const BATCH_CONCURRENCY = 64;
@@ -37,6 +39,23 @@ function fittingOf(page: ProjectedPage): ProjectedPage {
       return { workloads: page.workloads.slice(0, index), next: rankOf(last.record) };
   }
   return page;
+}
+
+/** A payload as this very call brought it, if it is the one that is recorded: then it need not be read back. */
+const knownPayload = (payload: Payload, hash: string, brought: Json): KnownPayloads =>
+  "slot" in payload && hashJson(brought) === hash ? new Map([[payload.slot, brought]]) : new Map<string, Json>();
+
+/** Renders what is committed. That it can't be read back does not mean that it did not happen. */
+async function renderCommitted<Answer>(render: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await render();
+  } catch (cause) {
+    const error = boundaryError(cause);
+    if (error.code !== "WORKLOAD_STORAGE_FAILURE") throw cause;
+    throw new MandateError("WORKLOAD_OUTCOME_UNKNOWN", "what is committed can't be read back now; repeat the call", {
+      cause,
+    });
+  }
 }
 
 /** Makes calls by their names: checks arguments, has the work done, and turns stored answers into what is shown. */
@@ -122,9 +141,9 @@ export class Calls {
 
   async #renderAdmission({ answer, position }: Admitted, value: unknown): Promise<Answers["admit"]> {
     const { record, created } = answer;
-    const input = (value as { readonly input: Json }).input;
-    const known = created && "slot" in record.input ? new Map([[record.input.slot, input]]) : undefined;
-    return { workload: await this.#parts.renderer.workload(position.shard, record, known), created };
+    const known = knownPayload(record.input, record.inputHash, (value as { readonly input: Json }).input);
+    const workload = await renderCommitted(() => this.#parts.renderer.workload(position.shard, record, known));
+    return { workload, created };
   }
 
   async #get(value: unknown, context: CallContext): Promise<Answered<Workload>> {
@@ -159,15 +178,21 @@ export class Calls {
 
   async #checkpoint(value: unknown, context: CallContext): Promise<Answered<Answers["checkpoint"]>> {
     const { answer, position } = await this.#parts.executor.run(this.#parts.commands.checkpoint(value, context));
-    const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
-    const checkpoint = await this.#parts.renderer.checkpoint(workload.shard, workload.record, answer);
+    const known = knownPayload(answer.state, answer.stateHash, (value as { readonly state: Json }).state);
+    const checkpoint = await renderCommitted(async () => {
+      const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
+      return this.#parts.renderer.checkpoint(workload, answer, known);
+    });
     return { answer: checkpoint, ...(position === undefined ? {} : { position }) };
   }
 
   async #complete(value: unknown, context: CallContext): Promise<Answered<Answers["complete"]>> {
     const { answer, position } = await this.#parts.executor.run(this.#parts.commands.complete(value, context));
-    const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
-    const result = await this.#parts.renderer.result(workload.shard, workload.record, answer);
+    const known = knownPayload(answer.output, answer.outputHash, (value as { readonly output: Json }).output);
+    const result = await renderCommitted(async () => {
+      const { workload } = await this.#parts.records.current(answer.workloadId, context.scope);
+      return this.#parts.renderer.result(workload, answer, known);
+    });
     return { answer: result, ...(position === undefined ? {} : { position }) };
   }
 

@@ -168,6 +168,11 @@ export class ClaimNext {
   #wait(taking: Taking, leftMs: number): Promise<readonly Rank[] | undefined> {
     return new Promise((resolve) => {
       const { signal } = taking.context;
+      // Whoever has gone, or was sent away, since the last look would not be told again.
+      if (this.#hasGone(taking.context)) {
+        resolve(undefined);
+        return;
+      }
       const settle = (offered: readonly Rank[] | undefined): void => {
         forget();
         signal?.removeEventListener("abort", giveUp);

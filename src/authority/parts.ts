@@ -89,7 +89,8 @@ export function assembleParts(
   const { monotonic = monotonicMs, wall = systemClock, timers = systemTimers, commitDeadlineMs = 10_000 } = options;
   const nonce = `${options.nonce}${assembly.toString(36)}`;
   const rules = { ...defaultRules, ...options.rules };
-  const storeTime = new StoreTime({ monotonic, wall });
+  const clockSkewMaxMs = options.clockSkewMaxMs ?? 2000;
+  const storeTime = new StoreTime({ monotonic, wall, skewMaxMs: clockSkewMaxMs });
   const now = clock === undefined ? () => storeTime.now() : () => clock.now();
   const projection: Projection = new Projection({
     store,
@@ -97,7 +98,11 @@ export function assembleParts(
     now,
     timers,
     ...hooks,
-    onNode: (node) => pulse.observe(node),
+    onNode: (node) => {
+      // How old the view is shows last before it becomes new: a break that nobody asked about is one all the same.
+      if (clock === undefined && node.nodeId === nodeId) serving.readiness();
+      pulse.observe(node);
+    },
   });
   const pulse: Pulse = new Pulse({
     nodeId,
@@ -116,7 +121,7 @@ export function assembleParts(
     viewObstacles: () => projection.obstacles(),
     viewAgeMs: () => pulse.viewAgeMs(),
     time: storeTime,
-    clockSkewMaxMs: options.clockSkewMaxMs ?? 2000,
+    clockSkewMaxMs,
     now,
     onTurn: ({ ready, reasons }) => log.info({ ready, reasons }, ready ? "the node is ready" : "the node is not ready"),
   });

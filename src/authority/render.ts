@@ -8,6 +8,12 @@ import type { Entry, Shard } from "../store/store.ts";
 /** Payloads that this very call brought along, so that they need not be read back: slot → JSON. */
 export type KnownPayloads = ReadonlyMap<string, Json>;
 
+/** A record and the shard that it is in. */
+interface Place {
+  readonly shard: number;
+  readonly record: WorkloadRecord;
+}
+
 /** Turns records into what the surfaces show: payloads are read from where they are kept, the grant's token is left out. */
 export class Renderer {
   readonly #shard: (index: number) => Shard;
@@ -29,13 +35,13 @@ export class Renderer {
     };
   }
 
-  async checkpoint(shard: number, record: WorkloadRecord, checkpoint: Checkpoint<Payload>): Promise<Checkpoint> {
-    const read = await this.#payloads(shard, record, { payloads: [checkpoint.state] });
+  async checkpoint(of: Place, checkpoint: Checkpoint<Payload>, known?: KnownPayloads): Promise<Checkpoint> {
+    const read = await this.#payloads(of.shard, of.record, { payloads: [checkpoint.state], known });
     return { ...checkpoint, state: read(checkpoint.state) };
   }
 
-  async result(shard: number, record: WorkloadRecord, result: Result<Payload>): Promise<Result> {
-    const read = await this.#payloads(shard, record, { payloads: [result.output] });
+  async result(of: Place, result: Result<Payload>, known?: KnownPayloads): Promise<Result> {
+    const read = await this.#payloads(of.shard, of.record, { payloads: [result.output], known });
     return { ...result, output: read(result.output) };
   }
 

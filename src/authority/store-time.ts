@@ -17,16 +17,21 @@ export const ESTIMATE_AGE_MAX_MS = 10_000;
  * The store's clock, as a node estimates it from the timestamps the log puts on the node's own heartbeats (contract
  * 5.5). It never runs ahead of the store by more than drift, is late by one round trip at most, and only moves forward.
  * A step of the machine's wall clock moves nothing, since between samples a monotonic clock counts.
+ *
+ * Where the two clocks differ by more than they may, one of them is wrong, and the node does not serve. The time stands
+ * still then: a server whose clock is an hour ahead while it leads would otherwise have moved it for good.
  */
 export class StoreTime implements Clock {
   readonly #monotonic: () => number;
   readonly #wall: Clock;
+  readonly #skewMaxMs: number;
   #sample: TimeSample | undefined;
   #last = 0;
 
-  constructor(options: { readonly monotonic: () => number; readonly wall: Clock }) {
+  constructor(options: { readonly monotonic: () => number; readonly wall: Clock; readonly skewMaxMs: number }) {
     this.#monotonic = options.monotonic;
     this.#wall = options.wall;
+    this.#skewMaxMs = options.skewMaxMs;
   }
 
   /** Takes a sighting in. */
@@ -38,6 +43,7 @@ export class StoreTime implements Clock {
   now(): number {
     if (this.#sample === undefined) return this.#wall.now();
     const estimate = Math.floor(this.#sample.storeAt + (this.#monotonic() - this.#sample.seenAt));
+    if (Math.abs(this.offsetMs() ?? 0) > this.#skewMaxMs) return this.#last === 0 ? estimate : this.#last;
     this.#last = Math.max(this.#last, estimate);
     return this.#last;
   }
