@@ -16,6 +16,7 @@ export class ForgingProxy {
   readonly #listener: Server;
   readonly #sockets = new Set<Socket>();
   #forge: Forge = () => undefined;
+  #loses: (message: string) => boolean = () => false;
 
   private constructor(listener: Server, port: number) {
     this.#listener = listener;
@@ -34,6 +35,11 @@ export class ForgingProxy {
   /** From the next message on. */
   setForge(forge: Forge): void {
     this.#forge = forge;
+  }
+
+  /** From the next message on, those for which this answers `true` never arrive, while the connection stays up. */
+  setLoss(loses: (message: string) => boolean): void {
+    this.#loses = loses;
   }
 
   async close(): Promise<void> {
@@ -60,6 +66,7 @@ export class ForgingProxy {
       rest = Buffer.concat([rest, bytes]);
       for (let frame = nextFrame(rest); frame !== undefined; frame = nextFrame(rest)) {
         rest = rest.subarray(frame.bytes.length);
+        if (this.#loses(frame.bytes.toString("latin1"))) continue;
         const forged = frame.payload === undefined ? undefined : this.#forge(frame.payload);
         if (forged !== undefined) {
           const head = frame.head.replace(/\d+$/, String(Buffer.byteLength(forged)));

@@ -149,6 +149,44 @@ describe("an answer that gets lost", () => {
   });
 });
 
+describe("an answer of several messages of which one gets lost", () => {
+  let proxy: ForgingProxy;
+  let shard: JetstreamShard;
+
+  beforeAll(async () => {
+    proxy = await ForgingProxy.start(portOf());
+    const servers = [`127.0.0.1:${proxy.port}`];
+    const connection = { ignoreClusterUpdates: true };
+    shard = firstShard(await setting.open({ epoch: "answers", storage: "memory", servers, connection }));
+  });
+
+  afterAll(async () => {
+    await proxy.close();
+  });
+
+  /** The next message that tells what a key holds never arrives. */
+  function loseOnce(key: string): () => number {
+    let lost = 0;
+    proxy.setLoss((message) => {
+      const chosen = lost === 0 && message.includes(`Nats-Subject: $KV.mandate_answers_0.${key}\r\n`);
+      if (chosen) lost += 1;
+      return chosen;
+    });
+    return () => lost;
+  }
+
+  it.each(["first", "last"])("its %s entry, is not taken for one without that entry", async (place) => {
+    const [one, two] = [await created("1"), await created("2")];
+    const chosen = place === "first" ? one : two;
+    for (const fresh of [true, false]) {
+      const lost = loseOnce(chosen.key);
+      const found = await shard.read([one.key, two.key], { fresh });
+      expect(lost()).toBe(1);
+      expect([...found.keys()].sort()).toEqual([one.key, two.key].sort());
+    }
+  });
+});
+
 describe("a refusal from a server that no longer leads", () => {
   let proxy: ForgingProxy;
   let shard: JetstreamShard;

@@ -201,6 +201,7 @@ export class Reader {
     if (closing.code === NOTHING_FOUND) return { kind: "old" };
     if (closing.code !== END_OF_BATCH) throw new StoreUnavailable(`direct get: ${closing.code}`);
     if (Number(closing.get("Nats-Num-Pending")) > 0) return { kind: "large" };
+    if (!isWhole(messages)) throw new StoreUnavailable("a part of the answer was lost on the way");
     const found = messages.slice(0, -1).map((message) => directMessage(message, this.#options.prefix.length));
     if ("revision" in newness) {
       if (Number(closing.get("Nats-UpTo-Sequence")) < newness.revision) return { kind: "old" };
@@ -210,6 +211,19 @@ export class Reader {
     }
     return { kind: "entries", entries: matchEntries(found, keys) };
   }
+}
+
+/**
+ * Whether no message of a snapshot was lost. Each names the revision of the one before it, and the closing status that of
+ * the last. A part that is missing must never pass for a key that is absent: a commit that landed would be called refused.
+ */
+function isWhole(messages: readonly Msg[]): boolean {
+  let last = 0;
+  for (const { headers } of messages) {
+    if (Number(headers?.get("Nats-Last-Sequence")) !== last) return false;
+    last = Number(headers?.get("Nats-Sequence"));
+  }
+  return true;
 }
 
 /** Gives each key, or pattern, its newest entry. */
