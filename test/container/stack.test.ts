@@ -41,10 +41,15 @@ describe.skipIf(compose === undefined)("the deployment in containers", () => {
   let stack: ComposeStack;
   let requesters: Requesters;
 
+  /** Fails with what the containers said last. */
+  const expectInTime = async (happened: Promise<boolean>, what: string): Promise<void> => {
+    if (!(await happened)) expect.fail(`not in time: ${what}\n${await stack.lastWords()}`);
+  };
+
   beforeAll(async () => {
     stack = await ComposeStack.up(compose ?? "plugin");
-    expect(await stack.waitReady(90_000)).toBe(true);
-    expect(await stack.waitWhole(90_000)).toBe(true);
+    await expectInTime(stack.waitReady(90_000), "a node is ready");
+    await expectInTime(stack.waitWhole(90_000), "the deployment is whole");
     requesters = new Requesters(stack.url, REQUESTERS);
   }, TEST_TIMEOUT_MS);
 
@@ -69,7 +74,7 @@ describe.skipIf(compose === undefined)("the deployment in containers", () => {
   it(
     "does work, with and without an approval",
     async () => {
-      expect(await requesters.progress(4 * PROGRESS, BACK_WITHIN_MS)).toBe(true);
+      await expectInTime(requesters.progress(4 * PROGRESS, BACK_WITHIN_MS), "work is done");
     },
     TEST_TIMEOUT_MS,
   );
@@ -78,10 +83,10 @@ describe.skipIf(compose === undefined)("the deployment in containers", () => {
     "goes on when $what, and takes it back",
     async ({ services, how, survived }) => {
       await stack.end(services, how);
-      if (survived) expect(await requesters.progress(PROGRESS, BACK_WITHIN_MS)).toBe(true);
+      if (survived) await expectInTime(requesters.progress(PROGRESS, BACK_WITHIN_MS), "work is done without it");
       await stack.start(services);
-      expect(await requesters.progress(PROGRESS, BACK_WITHIN_MS)).toBe(true);
-      expect(await stack.waitWhole(BACK_WITHIN_MS)).toBe(true);
+      await expectInTime(requesters.progress(PROGRESS, BACK_WITHIN_MS), "work is done again");
+      await expectInTime(stack.waitWhole(BACK_WITHIN_MS), "the deployment is whole again");
       expect(requesters.surprises).toEqual([]);
     },
     TEST_TIMEOUT_MS,

@@ -7,6 +7,7 @@ import { poll } from "../../cluster/poll.ts";
 import { projectRoot } from "../../cluster/project-root.ts";
 import { docker, type ComposeProgram } from "./docker.ts";
 
+const execute = promisify(execFile);
 const PREFERRED_PORT = 28_700;
 /** Where docker-compose.yml has the nodes listen. */
 const NODE_PORTS = [7701, 7702, 7703];
@@ -44,7 +45,7 @@ export class ComposeStack {
     const root = projectRoot();
     const name = `mandate-test-${randomBytes(4).toString("hex")}`;
     const image = `${name}:latest`;
-    await promisify(execFile)(process.execPath, ["deploy/prebuilt.mjs"], { cwd: root, timeout: BUILD_TIMEOUT_MS });
+    await execute(process.execPath, ["deploy/prebuilt.mjs"], { cwd: root, timeout: BUILD_TIMEOUT_MS });
     await docker(["build", "--quiet", "--tag", image, "--target", "prebuilt", root], BUILD_TIMEOUT_MS);
     try {
       const [port = PREFERRED_PORT] = await freePorts([PREFERRED_PORT]);
@@ -127,6 +128,17 @@ export class ComposeStack {
   /** Something that `docker inspect` tells of a service's container, named by a template. */
   async inspect(service: Service, template: string): Promise<string> {
     return docker(["inspect", "--format", template, ...(await this.#idsOf([service]))]);
+  }
+
+  /** The last lines that every container wrote: what to look at when the deployment does not come back. */
+  async lastWords(): Promise<string> {
+    const services = [...natsServers, ...authorities, ...workers, "haproxy"] as const;
+    const words = services.map(async (service) => {
+      const [id] = await this.#idsOf([service]);
+      const { stdout, stderr } = await execute("docker", ["logs", "--tail", "8", String(id)]);
+      return `--- ${service}\n${stdout}${stderr}`;
+    });
+    return (await Promise.all(words)).join("");
   }
 
   async #idsOf(services: readonly Service[]): Promise<string[]> {
