@@ -280,13 +280,12 @@ export class ClaimNext {
     const remembered = encodeClaimRequest(
       intents.map(({ claim: { workloadId, fencingToken } }) => ({ workloadId, fencingToken })),
     );
+    const claimed = intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload));
+    for (const { seen, change } of intents) executor.expect(change, seen.workload.key, operationId);
     const outcome = await shard.commit(
       {
         operationId,
-        puts: [
-          ...intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload)),
-          { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS },
-        ],
+        puts: [...claimed, { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS }],
         asserts: intents.flatMap(({ seen, change }) => assertsOf(seen, change)),
         provenance: provenanceOf(first.change, { operationId, context, nodeId }),
       },

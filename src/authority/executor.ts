@@ -113,10 +113,12 @@ export class Executor {
   async commit(request: CommitRequest): Promise<Projected | undefined> {
     const { change, shard } = request;
     const operationId = this.#options.operationIds.next(request.mark, change.reference);
+    const puts = this.putsOf(change, request.key, request.base);
+    this.expect(change, request.key, operationId);
     const outcome = await shard.commit(
       {
         operationId,
-        puts: this.putsOf(change, request.key, request.base),
+        puts,
         asserts: request.asserts,
         provenance: provenanceOf(change, { operationId, context: request.context, nodeId: this.#options.nodeId }),
       },
@@ -125,12 +127,19 @@ export class Executor {
     return this.settle(outcome, { ...request, operationId });
   }
 
+  /** Tells the view of a commit that is about to be sent. {@link settle} ends it. */
+  expect(change: Change, key: string, operationId: string): void {
+    const { nodeId, projection } = this.#options;
+    projection.expect(key, { operationId, record: change.record, node: nodeId, action: change.action });
+  }
+
   /** Takes the outcome of a commit in: adopts what was committed, throws what can't be told as a refusal. */
   settle(
     outcome: CommitOutcome,
     request: CommitRequest & { readonly operationId: string; readonly revision?: number },
   ): Projected | undefined {
     const { change } = request;
+    this.#options.projection.forget(request.key, request.operationId);
     this.#options.onCommit(change.action, outcome.kind);
     const { workloadId, state } = change.record;
     this.#options.log.debug(

@@ -1,5 +1,6 @@
 import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { decodeNodeHeartbeat, decodeWorkload, type NodeHeartbeat } from "../../wire/codec.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
@@ -19,6 +20,14 @@ export interface Delivered {
   readonly shard: number;
   readonly revision: number;
   readonly workload: Projected;
+}
+
+/** A commit of this node that is on its way: what the log will deliver for one key. */
+export interface Expected {
+  readonly operationId: string;
+  readonly record: WorkloadRecord;
+  readonly node: string;
+  readonly action: string;
 }
 
 type ShardState = "loading" | "current" | "interrupted" | "missing";
@@ -64,6 +73,7 @@ export class Projection {
   readonly #views: readonly ShardView[];
   readonly #nodes = new Map<string, NodeSeen>();
   readonly #listeners = new Set<(delivered: Delivered) => void>();
+  readonly #expected = new Map<string, Expected>();
   #held: { shard: Shard; entry: Entry }[] | undefined;
 
   constructor(options: ProjectionOptions) {
@@ -107,6 +117,16 @@ export class Projection {
 
   get isHeld(): boolean {
     return this.#held !== undefined;
+  }
+
+  /** A commit is about to be sent: should the log deliver it before it is acknowledged, it need not be decoded. */
+  expect(key: string, expected: Expected): void {
+    this.#expected.set(key, expected);
+  }
+
+  /** The commit has been answered, in whatever way. */
+  forget(key: string, operationId: string): void {
+    if (this.#expected.get(key)?.operationId === operationId) this.#expected.delete(key);
   }
 
   /** Takes a version in that was read or committed outside the follower. Older than what is known: ignored. */
@@ -189,17 +209,28 @@ export class Projection {
     // Our own commit, or one that a read brought, is here already: no need to decode it again.
     let workload = known?.shard === shard.index && known.revision === entry.revision ? known : undefined;
     if (workload === undefined) {
-      const stored = decodeWorkload(entry.value);
-      if (stored === undefined) {
-        this.#options.log.error({ key: entry.key, revision: entry.revision }, "a stored workload can't be read");
-        return;
-      }
-      workload = projectedOf(shard.index, entry, stored);
-      if (!this.#file(workload)) return;
+      workload = this.#asExpected(shard, entry) ?? this.#decode(shard, entry);
+      if (workload === undefined || !this.#file(workload)) return;
     }
     if (this.#listeners.size === 0) return;
     const delivered = { shard: shard.index, revision: entry.revision, workload };
     for (const listener of this.#listeners) listener(delivered);
+  }
+
+  /** What an entry holds if it is a commit of this node that has not been acknowledged yet: the very record that was sent. */
+  #asExpected(shard: Shard, entry: Entry): Projected | undefined {
+    const expected = this.#expected.get(entry.key);
+    if (expected === undefined || entry.operations.at(-1) !== expected.operationId) return undefined;
+    const { record, node, action } = expected;
+    const { key, revision, operations } = entry;
+    return { record, writable: true, key, shard: shard.index, revision, operations, node, action };
+  }
+
+  #decode(shard: Shard, entry: Entry): Projected | undefined {
+    const stored = decodeWorkload(entry.value);
+    if (stored !== undefined) return projectedOf(shard.index, entry, stored);
+    this.#options.log.error({ key: entry.key, revision: entry.revision }, "a stored workload can't be read");
+    return undefined;
   }
 
   /** Takes a version in, unless it has a shape that the indexes can't be derived from: that must not keep the others from being seen. */
