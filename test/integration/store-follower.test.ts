@@ -145,6 +145,7 @@ describe("on one server", () => {
   it("a stream that vanishes is told of, answers nothing, and is not made anew by anyone who uses it", async () => {
     const { epoch, stream, writer, reader } = await open();
     const shard = firstShard(writer);
+    for (let count = 0; count < 5; count += 1) await create(shard);
     const key = await create(shard);
     const recorder = new Recorder(firstShard(reader), ["w"]);
     await recorder.until(heard(recorder, key));
@@ -164,6 +165,8 @@ describe("on one server", () => {
     const other = await create(firstShard(anew));
     await recorder.until(heard(recorder, other));
     expect(kinds(recorder)).toContain("reset");
+    // What was known of the old stream does not make the new one look old.
+    expect([...(await firstShard(reader).read([other, key])).keys()]).toEqual([other]);
     await recorder.follower.stop();
   });
 

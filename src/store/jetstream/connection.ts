@@ -37,7 +37,7 @@ export class StoreConnection {
   readonly #log: Log;
   #connected = true;
   #closed = false;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #abandonedAt = Number.NEGATIVE_INFINITY;
 
   private constructor(nats: NatsConnection, management: JetStreamManager, log: Log) {
@@ -91,11 +91,13 @@ export class StoreConnection {
   async whenConnected(timeoutMs: number): Promise<boolean> {
     if (this.#connected || this.#closed) return this.#connected;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.max(0, timeoutMs));
-      this.#waiting.push(() => {
+      const resume = (): void => {
         clearTimeout(timer);
+        this.#waiting.delete(resume);
         resolve();
-      });
+      };
+      const timer = setTimeout(resume, Math.max(0, timeoutMs));
+      this.#waiting.add(resume);
     });
     return this.#connected;
   }
@@ -129,9 +131,7 @@ export class StoreConnection {
   }
 
   #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const resume of waiting) resume();
+    for (const resume of [...this.#waiting]) resume();
   }
 
   /** A server that leaves everything unanswered may be paused or cut off; its pings would tell much later. */

@@ -28,6 +28,8 @@ export interface FollowerContext {
   readonly clientToken: string;
   readonly log: Log;
   onRevision(revision: number): void;
+  /** The stream is another one, or went back: revisions known so far say nothing about it. */
+  onReplaced(): void;
 }
 
 /** Three heartbeats missed: whoever delivered is gone, or the way from there is. */
@@ -57,7 +59,8 @@ export class ShardFollower implements Follower {
   readonly #options: FollowOptions;
   readonly #subjects: readonly string[];
   readonly #name = nuid.next();
-  readonly #running: Promise<void>;
+  /** Fulfilled once it has stopped. */
+  readonly ended: Promise<void>;
   #subscription: Subscription | undefined;
   #slot = 0;
   #cursor = 0;
@@ -78,7 +81,7 @@ export class ShardFollower implements Follower {
     this.#context = context;
     this.#options = options;
     this.#subjects = options.families.map((family) => `${context.prefix}${family}.>`);
-    this.#running = this.#run();
+    this.ended = this.#run();
   }
 
   cursor(): number {
@@ -95,7 +98,7 @@ export class ShardFollower implements Follower {
       this.#subscription?.unsubscribe();
       this.#interrupt("stopped");
     }
-    await this.#running;
+    await this.ended;
   }
 
   /** One consumer after the other, until it is stopped. */
@@ -165,12 +168,16 @@ export class ShardFollower implements Follower {
   async #recognise(identity: StreamIdentity): Promise<void> {
     const known = this.#created;
     this.#created = identity.created;
-    if (known === undefined || this.#cursor === 0) return;
+    if (known === undefined) return;
+    if (known !== identity.created) this.#context.onReplaced();
+    if (this.#cursor === 0) return;
     if (known !== identity.created) this.#reset("the stream was made anew");
     else if (identity.lastRevision < this.#cursor) {
       // A former leader may tell of its past. A barrier can't: only the present can acknowledge it.
       const barrier = await this.#context.barriers.raise();
-      if (barrier <= this.#cursor) this.#reset("the stream went back behind what was delivered");
+      if (barrier > this.#cursor) return;
+      this.#context.onReplaced();
+      this.#reset("the stream went back behind what was delivered");
     }
   }
 

@@ -49,7 +49,11 @@ export class JetstreamShard implements Shard {
       onCommitted: know,
       onReport: options.onReport,
     });
-    this.#followerContext = { connection, barriers, stream, prefix, clientToken, log: options.log, onRevision: know };
+    const onReplaced = (): void => {
+      this.#knownRevision = 0;
+    };
+    const { log } = options;
+    this.#followerContext = { connection, barriers, stream, prefix, clientToken, log, onRevision: know, onReplaced };
   }
 
   read(keys: readonly string[], options?: ReadOptions): Promise<ReadonlyMap<string, Entry>> {
@@ -64,6 +68,8 @@ export class JetstreamShard implements Shard {
   follow(options: FollowOptions): Follower {
     const follower = new ShardFollower(this.#followerContext, options);
     this.#followers.add(follower);
+    // A view that is given up, with all that it holds, must not be kept by the follower that served it.
+    void follower.ended.then(() => this.#followers.delete(follower));
     return follower;
   }
 
