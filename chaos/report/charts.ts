@@ -58,7 +58,7 @@ export function renderCharts(figures: Figures): string {
   return [
     renderRows({ title: "Faults", rows: faults, span, colorOf: ({ name }) => colorOfFault(name) }),
     renderRows({
-      title: "Readiness: dark where a node or server was not ready",
+      title: "Readiness: a bar where a node or server was not ready",
       rows: readiness,
       span,
       colorOf: () => "var(--dark)",

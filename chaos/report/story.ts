@@ -23,6 +23,16 @@ const shorten = (text: string, length: number): string => (text.length > length 
 
 const textOf = (value: unknown): string => shorten(JSON.stringify(value) ?? "", 600);
 
+/** Members of arguments that a story does without. */
+const untold = new Set(
+  "tenantId applicationId environment definitionRevision trigger input authorization requestedBy sessionId".split(" "),
+);
+
+const toldArguments = (args: unknown): string =>
+  typeof args === "object" && args !== null && !Array.isArray(args)
+    ? textOf(Object.fromEntries(Object.entries(args).filter(([name]) => !untold.has(name))))
+    : textOf(args);
+
 /** A call as a story tells it: no payload, and of an answered workload only where it stands. */
 function tellCall(line: CallLine): readonly Happening[] {
   const { outcome, call, caller, node, startedAt, endedAt, requestId, id } = line;
@@ -38,7 +48,7 @@ function tellCall(line: CallLine): readonly Happening[] {
   const who = node === undefined ? caller : `${caller} → ${node}`;
   const named = requestId === undefined ? "" : ` (${shorten(requestId, 40)})`;
   return [
-    { at: startedAt, kind: "call", who, what: `${call} ${id} begins${named}`, detail: textOf(line.arguments) },
+    { at: startedAt, kind: "call", who, what: `${call} ${id} begins${named}`, detail: toldArguments(line.arguments) },
     { at: endedAt, kind: "call", who, what: `${call} ${id} ends`, detail: became, tone: outcome.kind },
   ];
 }

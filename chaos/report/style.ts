@@ -9,6 +9,7 @@ export const styleSheet = `
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text); font: 14px/1.5 system-ui, sans-serif; }
 main { max-width: 1180px; margin: 0 auto; padding: 28px 20px 60px; }
+a { color: var(--blue); }
 h1 { font-size: 24px; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 16px; margin: 34px 0 10px; }
 code { font: 12px/1.5 ui-monospace, monospace; }
@@ -16,7 +17,7 @@ header { display: flex; align-items: center; gap: 14px; flex-wrap: wrap; }
 .badge { padding: 3px 12px; border-radius: 999px; font-weight: 600; color: #fff; }
 .badge.pass { background: #2e9e6b; } .badge.fail { background: #d6364a; }
 .sub { color: var(--dim); margin: 4px 0 20px; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(118px, 1fr)); gap: 10px; }
+.cards { display: grid; grid-template-columns: repeat(5, 1fr); gap: 10px; }
 .card, .panel { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .card { padding: 10px 14px; } .card b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; }
 .card span { color: var(--dim); font-size: 12px; }
@@ -26,6 +27,8 @@ th { text-align: left; color: var(--dim); font-weight: 500; font-size: 12px; }
 th, td { padding: 6px 8px; border-bottom: 1px solid var(--rule); vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+@media (max-width: 720px) { .cards { grid-template-columns: repeat(2, 1fr); } }
+.verdicts td:nth-child(3), .verdicts th { white-space: nowrap; }
 .state { font-weight: 700; width: 20px; } .ok { color: var(--green); } .bad { color: var(--red); }
 .verdicts details { margin-top: 4px; } .verdicts summary, .story summary { cursor: pointer; }
 .verdicts ul, .story ul { margin: 6px 0; padding-left: 18px; } li { overflow-wrap: anywhere; }
