@@ -1,7 +1,9 @@
 import type { Link, LinkShape } from "../network/link.ts";
+import { pause } from "../pause.ts";
 import type { RingServer } from "../system/nats-ring.ts";
 import { streamOf } from "../system/setting.ts";
 import type { PlannedFault, Planner, World } from "./fault.ts";
+import { Repeating } from "./repeating.ts";
 
 const held: LinkShape = { toServer: { passage: "hold" }, toClient: { passage: "hold" } };
 
@@ -224,28 +226,22 @@ export const loseHttpAnswers: Planner = ({ system, draw }) => {
   const node = draw.pick(system.nodes.present);
   if (node === undefined) return undefined;
   const { httpLink } = node;
-  let ended = false;
-  let running: Promise<void> = Promise.resolve();
   const loseAgain = async (): Promise<void> => {
-    while (!ended) {
-      httpLink.shape({ toClient: { passage: "drop" } });
-      await new Promise((resolve) => setTimeout(resolve, draw.whole(50, 400)));
-      httpLink.heal();
-      await new Promise((resolve) => setTimeout(resolve, draw.whole(50, 600)));
-    }
+    httpLink.shape({ toClient: { passage: "drop" } });
+    await pause(draw.whole(50, 400));
+    httpLink.heal();
+    await pause(draw.whole(50, 600));
   };
+  let losing: Repeating | undefined;
   return {
     fault: "lose-http-answers",
     target: node.name,
     locks: [`http:${node.name}`],
     lastMs: draw.whole(1_000, 6_000),
     begin: () => {
-      running = loseAgain();
+      losing = new Repeating(loseAgain);
       return Promise.resolve();
     },
-    end: async () => {
-      ended = true;
-      await running;
-    },
+    end: async () => losing?.stop(),
   };
 };

@@ -1,7 +1,9 @@
+import { pause } from "../pause.ts";
 import type { Kept } from "../system/kept.ts";
 import type { RingServer } from "../system/nats-ring.ts";
 import { streamOf } from "../system/setting.ts";
 import type { PlannedFault, Planner, World } from "./fault.ts";
+import { Repeating } from "./repeating.ts";
 
 const nothing = (): Promise<void> => Promise.resolve();
 
@@ -125,28 +127,24 @@ export const stutterServer: Planner = async (world) => {
   const { kept } = server;
   const onMs = world.draw.whole(5, 30);
   const offMs = world.draw.whole(30, 150);
-  let ended = false;
   const stutter = async (): Promise<void> => {
-    while (!ended) {
-      await kept.pause();
-      await new Promise((resolve) => setTimeout(resolve, offMs));
-      kept.resume();
-      await new Promise((resolve) => setTimeout(resolve, onMs));
-    }
+    await kept.pause();
+    await pause(offMs);
+    kept.resume();
+    await pause(onMs);
   };
-  let running: Promise<void> = nothing();
+  let stuttering: Repeating | undefined;
   return {
     fault: "slow-server",
     target: server.name,
     locks: [serverLock(server.name)],
     lastMs: world.draw.whole(2_000, 7_000),
     begin: () => {
-      running = stutter();
+      stuttering = new Repeating(stutter);
       return Promise.resolve({ onMs, offMs });
     },
     end: async () => {
-      ended = true;
-      await running;
+      await stuttering?.stop();
       kept.resume();
     },
   };

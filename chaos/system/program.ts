@@ -19,7 +19,7 @@ export interface ProgramOptions {
 const loader = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 
 /** Reads what a program was started with. */
-export const readSetting = <Setting>(): Setting => JSON.parse(process.env["CHAOS_SETTING"] ?? "{}") as Setting;
+export const readSetting = (): unknown => JSON.parse(process.env["CHAOS_SETTING"] ?? "{}");
 
 /** A program of the harness itself (a worker, the traffic) as a process of its own. */
 export class Program implements Unit {

@@ -20,7 +20,7 @@ const CONTROL_MS = 150;
 /** Plays under way when the end comes have so long to be done, ms. */
 const FINISH_MS = 30_000;
 
-const setting = readSetting<TrafficSetting>();
+const setting = readSetting() as TrafficSetting;
 const clock = new RunClock(setting.clock);
 const recorder = new Recorder(setting.record, clock);
 const draw = new Draw(setting.seed).child("traffic");

@@ -133,7 +133,7 @@ class LegacyWorker {
   }
 }
 
-const setting = readSetting<WorkerSetting>();
+const setting = readSetting() as WorkerSetting;
 const nats = await connect({
   servers: [...setting.servers],
   name: setting.name,

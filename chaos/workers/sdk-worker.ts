@@ -10,7 +10,7 @@ import type { WorkerSetting } from "./setting.ts";
 const say = (level: string) => (fields: object, message: string) =>
   process.stdout.write(`${JSON.stringify({ level, ...fields, message })}\n`);
 
-const setting = readSetting<WorkerSetting>();
+const setting = readSetting() as WorkerSetting;
 const notes = new AttemptNotes(new Recorder(setting.record, new RunClock(setting.clock)), setting.name);
 const workerId = workerIdOf(setting);
 
