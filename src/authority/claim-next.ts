@@ -27,6 +27,9 @@ const ROUNDS_MAX = 100;
 /** How long an answer waits for the view to become newer than the request, ms. */
 const BARRIER_MS = 2000;
 
+/** How many writes and assertions one commit may have: the store takes a thousand. */
+const COMMIT_SIZE_MAX = 900;
+
 export interface ClaimNextOptions {
   readonly nodeId: string;
   readonly executor: Executor;
@@ -272,7 +275,7 @@ export class ClaimNext {
   async #claimTogether(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
     const { executor, operationIds, nodeId, commitDeadlineMs } = this.#options;
     const { memory, shard, context } = taking;
-    const intents = await this.#intend(taking, candidates);
+    const intents = fittingOf(await this.#intend(taking, candidates));
     const first = intents[0];
     // What was picked is gone, perhaps to an earlier try of this very request.
     if (memory === undefined || first === undefined) return this.#remembered(taking);
@@ -350,6 +353,13 @@ export const assertsOf = (seen: Seen, change: Change): { readonly key: string; r
     const dependency = seen.dependencies.get(workloadId);
     return dependency === undefined ? [] : [{ key: dependency.key, revision: dependency.revision }];
   });
+
+/** As many of the intents, from the first on, as one commit can hold. A single one always fits. */
+function fittingOf(intents: readonly Intent[]): readonly Intent[] {
+  let size = 1;
+  const end = intents.findIndex(({ change }) => (size += 1 + change.assertedDependencies.length) > COMMIT_SIZE_MAX);
+  return end < 0 ? intents : intents.slice(0, Math.max(end, 1));
+}
 
 const answerOf = (taken: readonly Taken[]): Answered<readonly Claim[]> => {
   const last = taken.at(-1);

@@ -17,7 +17,8 @@ export function failureOf(outcome: Exclude<CommitOutcome, { kind: "committed" } 
         details: { cause: outcome.cause },
       });
     case "unacceptable":
-      return new MandateError("WORKLOAD_STORAGE_FAILURE", "the store can't take the commit; nothing was committed", {
+      // Trying again would not help: whoever reports an output must learn that it is the output.
+      return new MandateError("WORKLOAD_TOO_LARGE", "the store can't hold this; nothing was committed", {
         details: { cause: outcome.cause },
       });
   }

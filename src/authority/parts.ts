@@ -121,6 +121,7 @@ export function assembleParts(
     viewObstacles: () => projection.obstacles(),
     viewAgeMs: () => pulse.viewAgeMs(),
     time: storeTime,
+    monotonic,
     clockSkewMaxMs,
     now,
     onTurn: ({ ready, reasons }) => log.info({ ready, reasons }, ready ? "the node is ready" : "the node is not ready"),

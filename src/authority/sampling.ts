@@ -39,7 +39,13 @@ export class Sampling {
       const seen = projection.index.get(workloadId);
       if (seen === undefined) continue;
       const cursor = projection.position()[seen.shard] ?? 0;
-      const stored = (await records.shard(seen.shard).read([seen.key])).get(seen.key);
+      const resets = projection.resets();
+      const shard = records.shard(seen.shard);
+      let stored = (await shard.read([seen.key])).get(seen.key);
+      // A server that was deposed may answer from before the workload was there.
+      if (stored === undefined) stored = (await shard.read([seen.key], { fresh: true })).get(seen.key);
+      // A view that was begun anew in the meantime has forgotten what it knew.
+      if (projection.resets() !== resets) continue;
       const known = projection.index.get(workloadId)?.revision ?? 0;
       if (stored !== undefined && (stored.revision <= known || stored.revision > cursor)) continue;
       this.#divergences++;

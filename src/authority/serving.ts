@@ -10,6 +10,7 @@ export interface ServingOptions {
   readonly viewObstacles: () => readonly string[];
   readonly viewAgeMs: () => number | undefined;
   readonly time: StoreTime;
+  readonly monotonic: () => number;
   readonly clockSkewMaxMs: number;
   /** The time that decisions are taken at, ms. */
   readonly now: () => number;
@@ -22,6 +23,7 @@ export interface ServingOptions {
  */
 export class Serving {
   readonly #options: ServingOptions;
+  /** Monotonic ms: the estimate of the store's time may be corrected meanwhile, and a length of time must not be. */
   #since: number | undefined;
   #stopped = false;
 
@@ -59,7 +61,8 @@ export class Serving {
 
   /** Since when the node has been able to serve without a break, by the store's time; `undefined` while it is not. */
   since(): number | undefined {
-    return this.readiness().ready ? this.#since : undefined;
+    if (!this.readiness().ready || this.#since === undefined) return undefined;
+    return Math.ceil(this.#options.now() - (this.#options.monotonic() - this.#since));
   }
 
   #reasons(): readonly string[] {
@@ -83,7 +86,7 @@ export class Serving {
   #turn(readiness: Readiness): void {
     const was = this.#since !== undefined;
     if (readiness.ready === was) return;
-    this.#since = readiness.ready ? this.#options.now() : undefined;
+    this.#since = readiness.ready ? this.#options.monotonic() : undefined;
     this.#options.onTurn(readiness);
   }
 }

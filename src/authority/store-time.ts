@@ -13,9 +13,13 @@ export interface TimeSample {
 /** An estimate that is older than this is not to be served on, ms. */
 export const ESTIMATE_AGE_MAX_MS = 10_000;
 
+/** A sighting that shows more than later ones do is believed for this long, ms: so far the drift of a clock means nothing. */
+const BELIEVED_MS = 10_000;
+
 /**
  * The store's clock, as a node estimates it from the timestamps the log puts on the node's own heartbeats (contract
- * 5.5). It never runs ahead of the store by more than drift, is late by one round trip at most, and only moves forward.
+ * 5.5). It never runs ahead of the store by more than drift, is late by the shortest of the last round trips at most, and
+ * only moves forward.
  * A step of the machine's wall clock moves nothing, since between samples a monotonic clock counts.
  *
  * Where the two clocks differ by more than they may, one of them is wrong, and the node does not serve. The time stands
@@ -26,6 +30,8 @@ export class StoreTime implements Clock {
   readonly #wall: Clock;
   readonly #skewMaxMs: number;
   #sample: TimeSample | undefined;
+  /** When the newest sighting was sent for, monotonic ms. */
+  #sentAt = 0;
   #last = 0;
 
   constructor(options: { readonly monotonic: () => number; readonly wall: Clock; readonly skewMaxMs: number }) {
@@ -36,7 +42,14 @@ export class StoreTime implements Clock {
 
   /** Takes a sighting in. */
   observe(sample: TimeSample): void {
-    this.#sample = sample;
+    this.#sentAt = sample.sentAt;
+    const known = this.#sample;
+    const isBelieved =
+      known !== undefined &&
+      sample.seenAt - known.seenAt < BELIEVED_MS &&
+      Math.abs(this.offsetMs() ?? 0) <= this.#skewMaxMs;
+    // Each sighting says how late it is at least: the one that shows the latest time is the best of them.
+    if (!isBelieved || sample.storeAt - sample.seenAt >= known.storeAt - known.seenAt) this.#sample = sample;
   }
 
   /** The store's time. Before the first sighting the machine's own, which nothing is decided on: the node is not ready. */
@@ -50,7 +63,7 @@ export class StoreTime implements Clock {
 
   /** How old the last sighting is, ms; absent before the first. */
   ageMs(): number | undefined {
-    return this.#sample === undefined ? undefined : this.#monotonic() - this.#sample.sentAt;
+    return this.#sample === undefined ? undefined : this.#monotonic() - this.#sentAt;
   }
 
   /** The machine's clock minus the store's, ms; absent before the first sighting. */

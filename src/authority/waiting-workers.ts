@@ -57,9 +57,16 @@ export class WaitingWorkers {
 
   /** {@link dispatch} with another way to pick. */
   dispatchWith(queue: string, pick: (worker: WaitingWorker) => readonly Rank[]): void {
+    // Where there is nothing for one, there is nothing for those who can do the same: thousands may wait.
+    const without = new Set<string>();
     for (const worker of this.#queues.get(queue) ?? []) {
+      const ability = worker.capabilities.join("\0");
+      if (without.has(ability)) continue;
       const candidates = pick(worker);
-      if (candidates.length === 0) continue;
+      if (candidates.length === 0) {
+        without.add(ability);
+        continue;
+      }
       this.remove(worker);
       worker.offer(candidates);
     }

@@ -48,9 +48,9 @@ const disturbances: readonly Disturbance[] = [
       slot.faults = roughFaults;
       slot.node.client.setFaults(roughFaults);
     },
-    (_world, slot) => {
-      slot.faults = calmFaults;
-      slot.node.client.setFaults(calmFaults);
+    (world, slot) => {
+      slot.faults = world.phase === "safety" ? world.weather : calmFaults;
+      slot.node.client.setFaults(slot.faults);
     },
   ),
   whileSlept(

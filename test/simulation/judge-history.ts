@@ -20,7 +20,35 @@ export function judgeHistory(history: History): readonly string[] {
       for (const fault of [...judgeTimes(version), ...judgeBurial(version), ...judgeHolder(version)]) say(fault);
     }
   }
-  return faults;
+  return [...faults, ...judgeResultIds(history), ...judgeDependencies(history)];
+}
+
+/** A result id names one result of the application. */
+function judgeResultIds(history: History): readonly string[] {
+  const owners = new Map<string, string>();
+  return [...history.versions].flatMap(([workloadId, versions]) => {
+    const resultId = versions.at(-1)?.record.result?.resultId;
+    if (resultId === undefined) return [];
+    const owner = owners.get(resultId);
+    owners.set(resultId, workloadId);
+    return owner === undefined ? [] : [`${resultId} is the result of ${owner} and of ${workloadId}`];
+  });
+}
+
+/** Work is claimed only while its dependencies are as it needs them, in the log's own order. */
+function judgeDependencies(history: History): readonly string[] {
+  return [...history.versions].flatMap(([workloadId, versions]) =>
+    versions.flatMap((version) => {
+      if (!addedEvents(version).some(({ to }) => to === "CLAIMED")) return [];
+      return version.record.dependencies.flatMap((dependency) => {
+        const others = history.versions.get(dependency.workloadId) ?? [];
+        const state = others.findLast(({ revision }) => revision < version.revision)?.record.state;
+        return state === dependency.requiredState
+          ? []
+          : [`${workloadId} was claimed at ${version.revision} while ${dependency.workloadId} was ${state}`];
+      });
+    }),
+  );
 }
 
 /** Nothing happens before its time by the store's own clock, and nothing is stamped in its future. */

@@ -55,12 +55,24 @@ function judgeWish(wish: Wish, effects: readonly Effect[], history: History): re
   faults.push(...judgeOneEffect(wish, effects), ...judgeForgotten(wish, effects, history));
   const answers = answersOf(wish);
   const [first] = answers;
+  if (wish.name === "claimNext") faults.push(...judgeHandedOut(wish, effects));
   for (const answer of answers) {
     if (!sameAnswer(wish, first, answer)) faults.push(`it was answered in two ways: ${shown(first)}, ${shown(answer)}`);
     const fault = findMissing(wish, answer, history);
     if (fault !== undefined) faults.push(fault);
   }
   return faults;
+}
+
+/** Whoever was answered at his first try was told of everything that was taken in his name. */
+function judgeHandedOut(wish: Wish, effects: readonly Effect[]): readonly string[] {
+  const [answer] = answersOf(wish) as Answers["claimNext"][];
+  if (wish.tries.length !== 1 || answer === undefined || wish.arguments["max"] !== 1) return [];
+  return effects.flatMap(({ version: { record } }) =>
+    answer.some(({ workloadId }) => workloadId === record.workloadId)
+      ? []
+      : [`it was answered ${shown(answer)}, and ${record.workloadId} was taken too`],
+  );
 }
 
 const codesOf = ({ tries }: Wish): string =>

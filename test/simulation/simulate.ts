@@ -4,7 +4,9 @@ import { settledStates } from "../../src/core/workload/states.ts";
 import { approving, operating, requesting, working } from "./actors.ts";
 import { disturbing, mend } from "./disturbing.ts";
 import { readHistory, type History } from "./history.ts";
+import { judgeGrace } from "./judge-grace.ts";
 import { judgeHistory } from "./judge-history.ts";
+import { judgeRefusals } from "./judge-refusals.ts";
 import { judgeWishes } from "./judge-wishes.ts";
 import { planPieces } from "./plan.ts";
 import { World } from "./world.ts";
@@ -46,6 +48,8 @@ export async function simulate(seed: number): Promise<Report> {
   const faults = [
     ...judgeHistory(history),
     ...judgeWishes(world.ledger.wishes, history),
+    ...judgeRefusals(world.ledger.wishes, history),
+    ...judgeGrace(world, history),
     ...judgeRest(recordsOf(world)),
     ...(await judgeViews(world, history)),
   ];

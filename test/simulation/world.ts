@@ -2,7 +2,8 @@ import type { Answers, CallName } from "../../src/authority/api.ts";
 import { seededRandom, type Random } from "../../src/base/random.ts";
 import { MandateError } from "../../src/core/errors.ts";
 import { EventQueue } from "../../src/store/simulated/event-queue.ts";
-import { calmFaults, type Faults } from "../../src/store/simulated/faults.ts";
+import { silentLog, type Log } from "../../src/base/log.ts";
+import { calmFaults, roughFaults, type Faults } from "../../src/store/simulated/faults.ts";
 import { SimulatedLog } from "../../src/store/simulated/simulated-log.ts";
 import { Ledger, type Heard, type Wish } from "./ledger.ts";
 import { VirtualNode } from "./virtual-node.ts";
@@ -58,20 +59,24 @@ export class World {
   phase: Phase = "safety";
   /** How likely an answer is lost between a node and its caller. */
   answerLost: number;
+  /** What the links are like as long as things go wrong, beside what happens to them. */
+  readonly weather: Partial<Faults>;
+  /** How long a commit is tried, ms. */
+  readonly #commitDeadlineMs: number;
+  /** When each process became ready, and when it no longer was: by its nonce, virtual ms. */
+  readonly turns = new Map<string, { readonly at: number; readonly ready: boolean }[]>();
 
   constructor(seed: number) {
     this.seed = seed;
     this.draw = new Draw(seed);
     this.log = new SimulatedLog({ clock: this.queue, queue: this.queue, seed, history: true });
     this.answerLost = this.draw.pick([0, 0.05, 0.2]);
+    this.weather = this.draw.pick([calmFaults, mildFaults, roughFaults, lyingFaults]);
+    this.#commitDeadlineMs = this.draw.pick([1500, 4000, 10_000]);
+    const faults = this.weather;
     this.slots = Array.from({ length: NODES }, (_, index) => {
       const nodeId = `node-${index}`;
-      return {
-        nodeId,
-        generation: 0,
-        faults: calmFaults,
-        node: this.#born(nodeId, { generation: 0, faults: calmFaults }),
-      };
+      return { nodeId, generation: 0, faults, node: this.#born(nodeId, { generation: 0, faults }) };
     });
   }
 
@@ -136,12 +141,28 @@ export class World {
     });
   }
 
+  #turnsOf(nonce: string): Log {
+    const turns: { readonly at: number; readonly ready: boolean }[] = [];
+    this.turns.set(nonce, turns);
+    return {
+      ...silentLog,
+      info: (fields) => {
+        if ("ready" in fields && typeof fields.ready === "boolean")
+          turns.push({ at: this.queue.now(), ready: fields.ready });
+      },
+    };
+  }
+
   #born(nodeId: string, slot: Pick<Slot, "generation" | "faults">): VirtualNode {
     const { draw } = this;
+    // Told from what follows it in an operation id by its last character.
+    const nonce = `${nodeId.slice(-1)}g${slot.generation}_`;
     return new VirtualNode({
       log: this.log,
       nodeId,
-      nonce: `${nodeId.slice(-1)}g${slot.generation}`,
+      nonce,
+      sink: this.#turnsOf(nonce),
+      options: { commitDeadlineMs: this.#commitDeadlineMs },
       seed: draw.between(1, 2 ** 30),
       faults: slot.faults,
       wallOffsetMs: draw.between(-500, 500),
@@ -149,6 +170,21 @@ export class World {
     });
   }
 }
+
+/** Nothing is dramatic, and nothing can be relied upon. */
+const mildFaults: Faults = {
+  ...roughFaults,
+  delayMs: [0, 15],
+  requestLost: 0.01,
+  requestLate: 0.01,
+  replyLost: 0.02,
+  falseRefusal: 0.02,
+  followDelayMs: [0, 100],
+  followLost: 0.002,
+};
+
+/** Servers that were deposed speak up again and again. */
+const lyingFaults: Faults = { ...mildFaults, falseRefusal: 0.25, staleRead: 0.5 };
 
 const heardOf = (cause: unknown): Heard => {
   if (!(cause instanceof MandateError))

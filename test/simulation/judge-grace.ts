@@ -1,0 +1,32 @@
+import { LEASE_GRACE_MAX_MS } from "../../src/core/workload/fence.ts";
+import type { History } from "./history.ts";
+import type { World } from "./world.ts";
+
+/** How long a commit may be under way after it was decided: it is tried for ten seconds, and a try may be late, ms. */
+const UNDER_WAY_MAX_MS = 20_000;
+/** How late the store's time may be known: a round trip and the way to a follower, ms. */
+const TOLERANCE_MS = 500;
+
+/**
+ * No lease is taken by a process that could not have taken its renewal: it had been ready for the lease's length, or for
+ * half a minute (contract 5.5), at a moment from which the commit may stem.
+ */
+export function judgeGrace(world: Pick<World, "turns">, history: History): readonly string[] {
+  const faults: string[] = [];
+  for (const [workloadId, versions] of history.versions)
+    for (const { action, before, at, operationId, revision } of versions) {
+      const claim = before?.currentClaim;
+      if (action !== "recover" || claim === undefined) continue;
+      const nonce = /:(\dg\d+_)/.exec(operationId)?.[1] ?? "";
+      const lengthMs = Math.min(claim.expiresAt - claim.lastHeartbeat, LEASE_GRACE_MAX_MS);
+      const turns = world.turns.get(nonce) ?? [];
+      const couldDecide = turns.some(({ at: since, ready }, index) => {
+        const until = turns[index + 1]?.at ?? Number.POSITIVE_INFINITY;
+        const from = Math.max(since + lengthMs - TOLERANCE_MS, at - UNDER_WAY_MAX_MS);
+        return ready && from <= Math.min(until, at);
+      });
+      if (!couldDecide)
+        faults.push(`${workloadId} at ${revision}: ${nonce} recovered a lease it could not have renewed`);
+    }
+  return faults;
+}
