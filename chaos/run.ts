@@ -7,6 +7,7 @@ import { dumpStore, findConsumers } from "./dump.ts";
 import { FaultSchedule } from "./faults/schedule.ts";
 import type { EndLine, HistoryLine, RunLine } from "./history.ts";
 import { findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
+import type { AnswerTap } from "./network/answer-tap.ts";
 import { mergeParts } from "./parts.ts";
 import { pause } from "./pause.ts";
 import { Probes } from "./probes.ts";
@@ -103,7 +104,7 @@ async function takeApart(
 
 async function writeHistory(
   options: RunOptions,
-  parts: { readonly run: RunLine; readonly commits: Commits },
+  parts: { readonly run: RunLine; readonly commits: Commits; readonly answers: AnswerTap },
 ): Promise<Summary> {
   const { directory } = options;
   const merged = await mergeParts(join(directory, "parts"), Date.now());
@@ -119,7 +120,7 @@ async function writeHistory(
   for (const line of merged) if (line.line === "end") await write(line);
   file.end();
   await finished(file);
-  const summary = summarize(rest, parts.commits);
+  const summary = summarize(rest, parts.commits, parts.answers);
   await writeFile(join(directory, "summary.json"), `${JSON.stringify(summary, undefined, 2)}\n`);
   return summary;
 }
@@ -163,5 +164,5 @@ export async function makeRun(options: RunOptions): Promise<Summary> {
     throw thrown;
   }
   recorder.close();
-  return writeHistory(options, { run, commits });
+  return writeHistory(options, { run, commits, answers: system.nodes.answers });
 }

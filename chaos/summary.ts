@@ -19,6 +19,9 @@ export interface Summary {
   readonly unsent: number;
   readonly versions: number;
   readonly workloads: number;
+  /** Writes of the nodes that the nats-servers answered twice, and those that one of two refused and the other stored. */
+  readonly answeredTwice: number;
+  readonly contradicted: number;
   readonly faults: { readonly [fault: string]: number };
   /** Processes that ended though no fault ended them. */
   readonly unexpectedEnds: readonly string[];
@@ -100,7 +103,11 @@ const countBy = (names: readonly string[]): { readonly [name: string]: number } 
 };
 
 /** Counts what a run did. */
-export function summarize(lines: readonly HistoryLine[], commits: Commits): Summary {
+export function summarize(
+  lines: readonly HistoryLine[],
+  commits: Commits,
+  answers: { readonly twice: number; readonly contradicted: number },
+): Summary {
   const calls = lines.filter((line): line is CallLine => line.line === "call");
   const faults = lines.filter((line): line is FaultLine => line.line === "fault");
   const probes = lines.filter((line): line is ProbeLine => line.line === "probe");
@@ -119,6 +126,8 @@ export function summarize(lines: readonly HistoryLine[], commits: Commits): Summ
     unsent: unsent.length,
     versions: commits.versions,
     workloads: commits.workloads.size,
+    answeredTwice: answers.twice,
+    contradicted: answers.contradicted,
     faults: countBy(own.flatMap(({ phase, fault }) => (phase === "begin" ? [fault] : []))),
     unexpectedEnds: faults.flatMap(({ fault, phase, target, details }) =>
       fault === "ended-by-itself" && phase === "begin" ? [`${target} ${JSON.stringify(details)}`] : [],
@@ -143,6 +152,7 @@ export const renderSummary = (summary: Summary, unknownLanded: number): string =
     `operations: ${summary.operations} (${summary.acknowledged} acknowledged, ${summary.refused} refused, ${summary.unknown} unknown, ${summary.unsent} never sent)`,
     `unknown outcomes that had landed before they were repeated: ${unknownLanded}`,
     `committed: ${summary.versions} versions of ${summary.workloads} workloads`,
+    `writes answered twice by the nats-servers: ${summary.answeredTwice} (refused by one and stored by the other: ${summary.contradicted})`,
     `faults: ${Object.values(summary.faults).reduce((sum, count) => sum + count, 0)} (${list(summary.faults)})`,
     `refusals: ${list(summary.refusals)}`,
     `latency of changes: ${told(summary.latency)}`,

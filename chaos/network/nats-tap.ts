@@ -15,12 +15,6 @@ export interface NatsTap {
   connection(): TappedConnection;
 }
 
-const ignored = { arrived: (): void => undefined, passed: (): void => undefined };
-const deaf: TappedConnection = { toServer: ignored, toClient: ignored, closed: () => undefined };
-
-/** For links on which nothing is worth recording. */
-export const noTap: NatsTap = { connection: () => deaf };
-
 const callNames: { readonly [verb: string]: string } = {
   "work.next": "claimNext",
   "work.claim": "claim",

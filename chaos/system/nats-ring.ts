@@ -4,7 +4,7 @@ import { NatsServer } from "../../cluster/nats-server.ts";
 import { poll } from "../../cluster/poll.ts";
 import type { Draw } from "../draw.ts";
 import { Link } from "../network/link.ts";
-import { noTap, type NatsTap } from "../network/nats-tap.ts";
+import type { NatsTap } from "../network/nats-tap.ts";
 import type { Recorder } from "../recorder.ts";
 import { Kept } from "./kept.ts";
 
@@ -132,7 +132,7 @@ export class NatsRing {
   }
 
   /** Links from one client to each server, in the order of the servers. */
-  async linksFor(client: string, tap: NatsTap = noTap): Promise<readonly Link[]> {
+  async linksFor(client: string, tap: NatsTap): Promise<readonly Link[]> {
     return Promise.all(
       this.servers.map(({ name, clientPort }) => {
         const random = this.#draw.child(`${client}>${name}`);

@@ -6,6 +6,7 @@ import { AuthorityProcess } from "../../cluster/authority-process.ts";
 import { freePorts } from "../../cluster/free-ports.ts";
 import { Front } from "../../cluster/front.ts";
 import type { Draw } from "../draw.ts";
+import { AnswerTap } from "../network/answer-tap.ts";
 import { Link } from "../network/link.ts";
 import type { Recorder } from "../recorder.ts";
 import { Kept } from "./kept.ts";
@@ -40,10 +41,13 @@ export const clockEnvironment = (clockFile: string): { readonly [name: string]: 
 export class Nodes {
   readonly all: readonly ChaosNode[];
   readonly front: Front;
+  /** Counts what the servers answered the nodes. */
+  readonly answers: AnswerTap;
 
-  private constructor(all: readonly ChaosNode[], front: Front) {
+  private constructor(all: readonly ChaosNode[], front: Front, answers: AnswerTap) {
     this.all = all;
     this.front = front;
+    this.answers = answers;
   }
 
   /** Makes as many nodes as the system may ever have, and starts those that it begins with. */
@@ -54,21 +58,23 @@ export class Nodes {
     readonly draw: Draw;
     readonly recorder: Recorder;
   }): Promise<Nodes> {
-    const { shape, draw } = options;
+    const { shape } = options;
+    const answers = new AnswerTap();
     const count = Math.max(shape.nodes, shape.nodesMax);
     const names = Array.from({ length: count }, (_, index) => `a${index + 1}`);
     const [frontPort, ...ports] = await freePorts(
       Array.from({ length: count + 1 }, (_, index) => PORT_BASE + 300 + index),
     );
-    const all = await Promise.all(names.map((name, index) => makeNode(name, ports[index] ?? 0, options)));
+    const all = await Promise.all(
+      names.map((name, index) => makeNode(name, ports[index] ?? 0, { ...options, answers })),
+    );
     const begun = all.slice(0, shape.nodes);
     await Promise.all(begun.map(({ kept }) => kept.up()));
     const front = await Front.start({
       backends: begun.map(({ url }) => url),
       ...(frontPort === undefined ? {} : { port: frontPort }),
     });
-    draw.child("nodes");
-    return new Nodes(all, front);
+    return new Nodes(all, front, answers);
   }
 
   /** Those that are meant to run. */
@@ -103,14 +109,15 @@ async function makeNode(
     readonly ring: NatsRing;
     readonly draw: Draw;
     readonly recorder: Recorder;
+    readonly answers: AnswerTap;
   },
 ): Promise<ChaosNode> {
-  const { ring, shape, recorder } = options;
+  const { ring, shape, recorder, answers } = options;
   const directory = join(options.directory, name);
   const clockFile = join(directory, "clock");
   await mkdir(directory, { recursive: true });
   setClock(clockFile, 0);
-  const links = await ring.linksFor(name);
+  const links = await ring.linksFor(name, answers);
   const draw = options.draw.child(name);
   const httpLink = await Link.start({ name: `http>${name}`, target: port, random: () => draw.share() });
   const process = new AuthorityProcess({
