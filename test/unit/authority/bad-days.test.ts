@@ -93,11 +93,11 @@ describe("a server whose clock is off while it leads", () => {
     const early = world.request({ notBefore: world.queue.now() + 30 * MINUTE });
     const { workload } = await world.settle(one.authority.admit(early));
     world.serverOffsetMs = offMs;
-    await world.queue.advance(10_000);
+    await world.queue.advance(15_000);
     for (const node of [one, two]) expect(node.readiness().ready).toBe(false);
     world.serverOffsetMs = 0;
     await world.queue.advance(3000);
-    for (const node of [one, two]) await node.becomeReady(5000);
+    for (const node of [one, two]) await node.becomeReady(20_000);
     await world.queue.advance(60_000);
     expect(await world.stateOf(two, claim.workloadId)).toBe("RUNNING");
     const call = two.authority.claim({ workloadId: workload.workloadId, workerId: "w", leaseMs: MINUTE });

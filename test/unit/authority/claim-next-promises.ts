@@ -193,4 +193,42 @@ export function describeClaimNext(stage: Stage): void {
     expect(idsOf(claims)).not.toContain(cleaner.workloadId);
     expect((await scene.b.explain(cleaner.workloadId)).map(({ reason }) => reason)).toEqual(["dependency"]);
   });
+
+  it("hands out together what depends on the same work, and on each other", async () => {
+    const scene = new Scene(stage);
+    const failed = await scene.running({ retryPolicy: { maxAttempts: 1 } });
+    await scene.a.fail({ ...fenceOf(failed), kind: "bug", error: "x" });
+    const dead = { workloadId: failed.workloadId, requiredState: "DEAD_LETTER" };
+    const first = await scene.admitted({ dependencies: [dead] });
+    const second = await scene.admitted({ dependencies: [dead] });
+    const third = await scene.admitted({ dependencies: [{ workloadId: first.workloadId, requiredState: "READY" }] });
+    await scene.together();
+    const claims = await scene.b.claimNext(scene.nextArguments({ max: 5, requestId: "all" }));
+    expect([...idsOf(claims)].sort()).toEqual([first, second, third].map(({ workloadId }) => workloadId).sort());
+  });
+
+  it("hands out what a single commit can hold, when there is more of it", async () => {
+    const scene = new Scene(stage);
+    const requests = Array.from({ length: 250 }, () =>
+      scene.request({ retryPolicy: { maxAttempts: 1 }, priority: -1 }),
+    );
+    const dead = (await scene.a.admitMany(requests)).flatMap((answer) => (answer.ok ? [answer.workload] : []));
+    const { workerId } = scene.nextArguments() as { readonly workerId: string };
+    await Promise.all(
+      dead.map(async ({ workloadId }) => {
+        const claim = await scene.a.claim(scene.claimArguments(workloadId, { workerId }));
+        await scene.a.fail({ ...fenceOf(claim), kind: "bug", error: "x" });
+      }),
+    );
+    const dependencies = dead.map(({ workloadId }) => ({ workloadId, requiredState: "DEAD_LETTER" }));
+    for (let count = 0; count < 6; count += 1) await scene.admitted({ dependencies });
+    await scene.together();
+    const taken: string[] = [];
+    for (let request = 1; taken.length < 6; request += 1) {
+      const claims = await scene.b.claimNext(scene.nextArguments({ max: 6, requestId: `r${request}` }));
+      expect(claims.length).toBeGreaterThan(0);
+      taken.push(...idsOf(claims));
+    }
+    expect(new Set(taken).size).toBe(6);
+  }, 30_000);
 }
