@@ -11,6 +11,8 @@ const NAMED_MAX = 20;
 
 const grouped = (value: number): string => Math.round(value).toLocaleString("en-US");
 
+const counted = (violations: number): string => `${violations} violation${violations === 1 ? "" : "s"}`;
+
 const card = (value: string, name: string): string =>
   `<div class="card"><b>${escapeText(value)}</b><span>${escapeText(name)}</span></div>`;
 
@@ -44,7 +46,7 @@ function renderVerdict({ validator, guarantee, checked, violations }: Verdict, t
   const details =
     named.length === 0
       ? ""
-      : `<details open><summary class="bad">${violations.length} violations</summary><ul>${named.join("")}${more}</ul></details>`;
+      : `<details open><summary class="bad">${counted(violations.length)}</summary><ul>${named.join("")}${more}</ul></details>`;
   const passed = violations.length === 0;
   return `<tr><td class="state ${passed ? "ok" : "bad"}">${passed ? "✓" : "✗"}</td><td>${escapeText(guarantee)}${details}</td><td><code>${escapeText(validator)}</code></td><td class="number">${grouped(checked)}</td></tr>`;
 }
@@ -81,7 +83,7 @@ export function renderPage(figures: Figures, verdicts: readonly Verdict[], colle
 </head>
 <body>
 <main>
-<header><h1>${escapeText(title)}</h1><span class="badge ${violations === 0 ? "pass" : "fail"}">${violations === 0 ? "no violations" : `${violations} violations`}</span></header>
+<header><h1>${escapeText(title)}</h1><span class="badge ${violations === 0 ? "pass" : "fail"}">${violations === 0 ? "no violations" : counted(violations)}</span></header>
 <p class="sub">${run.minutes} minutes · Mandate ${escapeText(run.version)} · ${escapeText(new Date(run.startedAt).toISOString())} · repeat with <code>npm run chaos -- --scenario ${escapeText(run.scenario)} --seed ${run.seed} --minutes ${run.minutes}</code></p>
 <section class="cards">${renderCards(figures, violations)}</section>
 <h2>Guarantees</h2>
