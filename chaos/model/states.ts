@@ -55,8 +55,6 @@ export const isHeld = among("CLAIMED", "RUNNING", "CHECKPOINTED", "CANCELLATION_
 export const isRunning = among("RUNNING", "CHECKPOINTED");
 /** A worker may report that it failed. */
 export const mayFail = among("CLAIMED", "RUNNING", "CHECKPOINTED");
-/** Nothing ever leaves it. */
-export const isFinal = among("SUCCEEDED", "CANCELLED", "REJECTED");
 /** Only an operator leaves it. */
 export const isSettled = among("SUCCEEDED", "CANCELLED", "REJECTED", "DEAD_LETTER");
 /** Within one commit only. */
