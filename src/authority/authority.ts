@@ -24,8 +24,8 @@ const SAMPLING_MS = 15_000;
 /** How long a pass that is called by hand waits for a view that is newer than the call, ms; a view that is held is taken as it is. */
 const BARRIER_MS = 2000;
 
-/** Calls that only read what one workload holds, from the store itself: served whatever this node's view or clock, while the store answers. */
-const readingCalls: readonly CallName[] = ["get", "executionContext"];
+/** Calls that only read, from the store itself: served whatever this node's view or clock, while the store answers. No call that may commit an expiry is among them. */
+const readingCalls: readonly CallName[] = ["get"];
 
 type Call<Name extends CallName> = (request: unknown) => Promise<Answers[Name]>;
 

@@ -7,6 +7,8 @@ import type { StoreTime } from "./store-time.ts";
 
 /** A node that has not written for this long is no longer counted among those who share the work, ms. */
 export const NODE_SILENT_MS = 5000;
+/** How many heartbeats are remembered that the view has not shown: of a view that is further behind, this many will do. */
+const SENT_MAX = 4096;
 /** A heartbeat vanishes by itself after this long, ms. */
 const HEARTBEAT_TTL_MS = 60_000;
 
@@ -125,6 +127,7 @@ export class Pulse {
     const beat = ++pulse.beat;
     const key = nodeKey(nodeId);
     pulse.sent.set(beat, monotonic());
+    pulse.sent.delete(beat - SENT_MAX);
     const value = encodeNodeHeartbeat({
       nodeId,
       instance: this.#options.nonce,

@@ -12,6 +12,9 @@ const LOOK_AHEAD = 256;
 /** A queue with this much in it is shared with every living node until it is seen who takes part: nobody has claimed yet. */
 const DEEP = 64;
 
+/** How many queues are remembered in which other nodes claim. */
+const SEEN_MAX = 1024;
+
 export interface Pick {
   readonly queue: string;
   readonly capabilities: readonly string[];
@@ -54,6 +57,8 @@ export class QueuePicker {
     if (!this.#options.spread || node === this.#options.nodeId) return;
     const nodes = this.#seen.get(queue) ?? new Map<string, number>();
     nodes.set(node, this.#options.monotonic());
+    // Queues that this node never picks from would be remembered for ever. Those that are alive are soon seen again.
+    if (this.#seen.size > SEEN_MAX) this.#seen.clear();
     this.#seen.set(queue, nodes);
   }
 

@@ -99,3 +99,17 @@ export function decodeNodeHeartbeat(bytes: Uint8Array): NodeHeartbeat | undefine
     return undefined;
   }
 }
+
+/**
+ * Whether a program of this format may go on with a store, by the store's own record (contract 5.2): the oldest formats
+ * that may read and write there. A record that is not understood is none to go on with.
+ */
+export function isFormatSupported(bytes: Uint8Array): boolean {
+  try {
+    const value = packr.unpack(bytes) as { v?: unknown; minReader?: unknown; minWriter?: unknown } | null;
+    if (value?.v !== 1 || typeof value.minReader !== "number" || typeof value.minWriter !== "number") return false;
+    return Math.max(value.minReader, value.minWriter) <= FORMAT_VERSION;
+  } catch {
+    return false;
+  }
+}

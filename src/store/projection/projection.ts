@@ -1,7 +1,8 @@
 import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
-import { decodeNodeHeartbeat, decodeWorkload, type NodeHeartbeat } from "../../wire/codec.ts";
+import { decodeNodeHeartbeat, decodeWorkload, isFormatSupported, type NodeHeartbeat } from "../../wire/codec.ts";
+import { META_KEY } from "../keys.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
 import type { ReadyHooks } from "./ready-queues.ts";
@@ -47,10 +48,15 @@ class ShardView {
   heldAt = 0;
   /** The stream as a whole: its identity decides what a revision means. */
   resets = 0;
+  /** The store's own record says that a program of this format must not go on with it. */
+  outdated = false;
 }
 
 /** Key families that a node follows: workloads, nodes, the store's own record. Payloads and reservations are read on demand. */
 const followed = ["w", "n", "m"] as const;
+
+/** A node that has not been heard of for this long is forgotten, ms. Its heartbeat vanished from the store long before. */
+const NODE_FORGOTTEN_MS = 600_000;
 
 export interface ProjectionOptions extends ReadyHooks {
   readonly store: Store;
@@ -142,6 +148,7 @@ export class Projection {
   /** Why it is not current, in words; empty when it is. */
   obstacles(): readonly string[] {
     return this.#views.flatMap((view, shard) => {
+      if (view.outdated) return [`shard ${shard} needs a program of a newer format`];
       if (view.state === "current") return [];
       const left = view.state === "loading" ? `, ${view.pending} entries left` : "";
       return [`view of shard ${shard} is ${view.state}${left}`];
@@ -200,6 +207,7 @@ export class Projection {
     const view = this.#view(shard.index);
     if (entry.key.startsWith("w.")) this.#takeWorkload(shard, entry);
     else if (entry.key.startsWith("n.")) this.#takeNode(shard, entry);
+    else if (entry.key === META_KEY) this.#takeFormat(view, entry);
     if (view.waiters.length > 0) this.#wake(view);
   }
 
@@ -249,8 +257,20 @@ export class Projection {
     const heartbeat = decodeNodeHeartbeat(entry.value);
     if (heartbeat === undefined) return;
     const seen: NodeSeen = { ...heartbeat, at: entry.at, revision: entry.revision, shard: shard.index };
-    if (shard.index === 0) this.#nodes.set(heartbeat.nodeId, seen);
+    if (shard.index === 0) this.#noteNode(seen);
     this.#options.onNode?.(seen);
+  }
+
+  /** Nodes that came and went, each under a name of its own, must not pile up. */
+  #noteNode(seen: NodeSeen): void {
+    this.#nodes.set(seen.nodeId, seen);
+    for (const [nodeId, { at }] of this.#nodes) if (seen.at - at > NODE_FORGOTTEN_MS) this.#nodes.delete(nodeId);
+  }
+
+  /** A store may be handed on to newer programs while older ones run: those must not write there any more. */
+  #takeFormat(view: ShardView, entry: Entry): void {
+    view.outdated = !isFormatSupported(entry.value);
+    if (view.outdated) this.#options.log.error({ key: entry.key }, "the store needs a program of a newer format");
   }
 
   #turn(shard: Shard, state: FollowState): void {
