@@ -1,10 +1,10 @@
 /** `npm run chaos`: makes a run, judges it, and tells what came of it. Exit code 0 when no rule was broken. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import type { Verdict } from "./history.ts";
 import { countLanded } from "./landed.ts";
 import { regressions } from "./regressions.ts";
+import { renderVerdict } from "./report/text.ts";
 import { writeReport } from "./report/write-report.ts";
 import { makeRun } from "./run.ts";
 import { scenarios } from "./scenarios.ts";
@@ -36,13 +36,6 @@ const version = (): string => {
   return String((JSON.parse(text) as { readonly version: unknown }).version);
 };
 
-function renderVerdict({ validator, guarantee, checked, violations }: Verdict): string {
-  const head = `${violations.length === 0 ? "ok  " : "FAIL"} ${validator} (${checked} facts): ${guarantee}`;
-  const few = violations.slice(0, 5).map(({ workloadId, message }) => `       ${workloadId ?? ""} ${message}`);
-  const more = violations.length > few.length ? [`       and ${violations.length - few.length} more`] : [];
-  return [head, ...few, ...more].join("\n");
-}
-
 /** Answers whether the run broke no rule. */
 async function makeAndJudge({ scenario: name, seed, minutes, out }: Plan, signal: AbortSignal): Promise<boolean> {
   const scenario = scenarios[name];
@@ -57,7 +50,6 @@ async function makeAndJudge({ scenario: name, seed, minutes, out }: Plan, signal
   say(renderSummary(summary, countLanded(facts)));
   const verdicts = judgeFacts(facts);
   await writeReport(directory, verdicts);
-  writeFileSync(join(directory, "verdicts.json"), `${JSON.stringify(verdicts, undefined, 2)}\n`);
   for (const verdict of verdicts) say(renderVerdict(verdict));
   const violations = verdicts.reduce((sum, verdict) => sum + verdict.violations.length, 0);
   say(violations === 0 ? "no violations" : `VIOLATIONS: ${violations} (seed ${seed}, scenario ${name})`);

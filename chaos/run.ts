@@ -1,5 +1,5 @@
-import { createWriteStream, mkdirSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { createReadStream, createWriteStream, mkdirSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { Draw } from "./draw.ts";
@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly signal: AbortSignal;
 }
 
+/** Everything that the store ever committed, until it is a part of the history. */
+const STORE_FILE = "store.ndjson";
 /** How long everything may take to come to its end once all is healed, and how long it is waited for, ms. */
 const SETTLE_MS = 60_000;
 const SETTLE_WAIT_MS = 80_000;
@@ -86,7 +88,7 @@ async function takeApart(
   say("looking for what is left behind, and reading the store");
   const consumers = await findConsumers(system.ring, shards);
   const commits = new Commits();
-  const entries = new Recorder(join(directory, "parts", "store.ndjson"), recorder.clock);
+  const entries = new Recorder(join(directory, STORE_FILE), recorder.clock);
   await dumpStore(system.ring, shards, (entry) => {
     commits.take(entry);
     entries.write(entry);
@@ -94,6 +96,9 @@ async function takeApart(
   entries.close();
   await system.ring.stop();
   await system.disk?.remove();
+  // What was in them is in the history now.
+  for (const { server } of system.ring.servers)
+    await rm(join(server.directory, "data"), { recursive: true, force: true });
   const processes = await findProcesses(mark);
   const files = findFiles(directory);
   for (const { found } of [consumers, processes, files]) for (const leftover of found) recorder.write(leftover);
@@ -108,7 +113,7 @@ async function writeHistory(
 ): Promise<Summary> {
   const { directory } = options;
   const merged = await mergeParts(join(directory, "parts"), Date.now());
-  const rest = merged.filter(({ line }) => line !== "entry" && line !== "end");
+  const rest = merged.filter(({ line }) => line !== "end");
   const file = createWriteStream(join(directory, "history.ndjson"));
   const write = async (line: HistoryLine): Promise<void> => {
     if (!file.write(`${JSON.stringify(line)}\n`))
@@ -116,7 +121,10 @@ async function writeHistory(
   };
   await write(parts.run);
   for (const line of rest) await write(line);
-  for (const line of merged) if (line.line === "entry") await write(line);
+  // The store's history is by far the largest part, and goes straight from file to file.
+  for await (const piece of createReadStream(join(directory, STORE_FILE)))
+    if (!file.write(piece)) await new Promise<void>((resolve) => void file.once("drain", resolve));
+  await rm(join(directory, STORE_FILE));
   for (const line of merged) if (line.line === "end") await write(line);
   file.end();
   await finished(file);
