@@ -1,6 +1,6 @@
 import type { Claim, Workload } from "../../src/core/workload/record.ts";
 import { fenceOf } from "../unit/authority/stage.ts";
-import { approvers, scope, type Piece } from "./plan.ts";
+import { approvers, scopes, type Piece } from "./plan.ts";
 import type { World } from "./world.ts";
 
 const LEASES_MS = [1500, 4000, 9000] as const;
@@ -90,7 +90,7 @@ async function claimNext(world: World): Promise<readonly Claim[]> {
   const mark = world.ledger.nextMark();
   const request = requestIdOf(world, mark);
   const call = {
-    ...scope,
+    ...draw.pick(scopes),
     workerId: mark,
     capabilities: world.phase === "liveness" || draw.chance(0.6) ? ["gpu"] : [],
     leaseMs: draw.pick(LEASES_MS),

@@ -27,10 +27,12 @@ export function judgeHistory(history: History): readonly string[] {
 function judgeResultIds(history: History): readonly string[] {
   const owners = new Map<string, string>();
   return [...history.versions].flatMap(([workloadId, versions]) => {
-    const resultId = versions.at(-1)?.record.result?.resultId;
-    if (resultId === undefined) return [];
-    const owner = owners.get(resultId);
-    owners.set(resultId, workloadId);
+    const { tenantId, applicationId, result } = versions.at(-1)?.record ?? {};
+    if (result === undefined) return [];
+    const { resultId } = result;
+    const name = JSON.stringify([tenantId, applicationId, resultId]);
+    const owner = owners.get(name);
+    owners.set(name, workloadId);
     return owner === undefined ? [] : [`${resultId} is the result of ${owner} and of ${workloadId}`];
   });
 }

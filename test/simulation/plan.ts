@@ -3,13 +3,19 @@ import { admittedIdOf } from "../../src/core/workload/admission.ts";
 import type { Draw } from "./world.ts";
 import { START } from "./world.ts";
 
-export const scope = { tenantId: "acme", applicationId: "invoices" };
+/** Applications that share the authorities; with several shards they live in different ones. */
+export const scopes = [
+  { tenantId: "acme", applicationId: "invoices" },
+  { tenantId: "acme", applicationId: "mail" },
+  { tenantId: "umbrella", applicationId: "invoices" },
+] as const;
 export const requester = { kind: "service", id: "billing" } as const;
 export const approvers = ["ada", "bob", "cy"] as const;
 
 /** A piece of work that somebody is going to admit, in two variants under one key. */
 export interface Piece {
   readonly workloadId: string;
+  readonly scope: (typeof scopes)[number];
   readonly gated: boolean;
   readonly variants: readonly [Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>];
 }
@@ -47,7 +53,9 @@ export function planPieces(draw: Draw): readonly Piece[] {
   const count = draw.between(4, 12);
   for (let index = 0; index < count; index++) {
     const policies = policiesOf(draw);
-    const earlier = pieces.length > 0 && draw.chance(0.25) ? [draw.pick(pieces)] : [];
+    const scope = draw.chance(0.6) ? scopes[0] : draw.pick(scopes);
+    const siblings = pieces.filter((piece) => piece.scope === scope);
+    const earlier = siblings.length > 0 && draw.chance(0.25) ? [draw.pick(siblings)] : [];
     const dependencies = earlier.map(({ workloadId }) => ({
       workloadId,
       requiredState: draw.pick(["SUCCEEDED", "SUCCEEDED", "DEAD_LETTER"]),
@@ -69,6 +77,7 @@ export function planPieces(draw: Draw): readonly Piece[] {
     };
     pieces.push({
       workloadId: admittedIdOf(first as unknown as AdmitRequest),
+      scope,
       gated: "approval" in policies,
       variants: [first, { ...first, definitionRevision: "2" }],
     });

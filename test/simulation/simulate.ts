@@ -44,7 +44,7 @@ export async function simulate(seed: number): Promise<Report> {
   world.phase = "over";
   await world.queue.settle(Promise.all([...running, trouble]), 120_000);
   await world.queue.advance(10_000);
-  const history = readHistory(world.log.history(0));
+  const history = readHistory(world.committed());
   const faults = [
     ...judgeHistory(history),
     ...judgeWishes(world.ledger.wishes, history),
@@ -58,7 +58,7 @@ export async function simulate(seed: number): Promise<Report> {
 }
 
 const recordsOf = (world: World): readonly WorkloadRecord[] =>
-  [...readHistory(world.log.history(0)).versions.values()].flatMap((versions) => versions.at(-1)?.record ?? []);
+  [...readHistory(world.committed()).versions.values()].flatMap((versions) => versions.at(-1)?.record ?? []);
 
 /** Work that may rest as it is: it has ended, or waits for other work that will never be as it needs it. */
 function mayRest(record: WorkloadRecord, records: readonly WorkloadRecord[]): boolean {

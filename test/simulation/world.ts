@@ -4,6 +4,7 @@ import { MandateError } from "../../src/core/errors.ts";
 import { EventQueue } from "../../src/store/simulated/event-queue.ts";
 import { silentLog, type Log } from "../../src/base/log.ts";
 import { calmFaults, roughFaults, type Faults } from "../../src/store/simulated/faults.ts";
+import type { LoggedCommit } from "../../src/store/simulated/shard-log.ts";
 import { SimulatedLog } from "../../src/store/simulated/simulated-log.ts";
 import { Ledger, type Heard, type Wish } from "./ledger.ts";
 import { VirtualNode } from "./virtual-node.ts";
@@ -54,6 +55,7 @@ export class World {
   readonly draw: Draw;
   readonly queue = new EventQueue({ startAt: START });
   readonly log: SimulatedLog;
+  readonly shards: number;
   readonly ledger = new Ledger();
   readonly slots: readonly Slot[];
   phase: Phase = "safety";
@@ -69,7 +71,8 @@ export class World {
   constructor(seed: number) {
     this.seed = seed;
     this.draw = new Draw(seed);
-    this.log = new SimulatedLog({ clock: this.queue, queue: this.queue, seed, history: true });
+    this.shards = this.draw.pick([1, 1, 3]);
+    this.log = new SimulatedLog({ clock: this.queue, queue: this.queue, seed, history: true, shards: this.shards });
     this.answerLost = this.draw.pick([0, 0.05, 0.2]);
     this.weather = this.draw.pick([calmFaults, mildFaults, roughFaults, lyingFaults]);
     this.#commitDeadlineMs = this.draw.pick([1500, 4000, 10_000]);
@@ -78,6 +81,11 @@ export class World {
       const nodeId = `node-${index}`;
       return { nodeId, generation: 0, faults, node: this.#born(nodeId, { generation: 0, faults }) };
     });
+  }
+
+  /** Every commit of every shard, shard by shard. */
+  committed(): readonly LoggedCommit[] {
+    return Array.from({ length: this.shards }, (_, shard) => this.log.history(shard)).flat();
   }
 
   /** Waits, virtual ms. */
