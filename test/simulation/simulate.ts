@@ -1,5 +1,6 @@
 import type { Page } from "../../src/authority/api.ts";
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
+import { nextDeadline } from "../../src/core/workload/deadlines.ts";
 import { settledStates } from "../../src/core/workload/states.ts";
 import { approving, operating, requesting, working } from "./actors.ts";
 import { disturbing, mend } from "./disturbing.ts";
@@ -40,7 +41,7 @@ export async function simulate(seed: number): Promise<Report> {
   mend(world);
   const end = world.queue.now() + LIVENESS_MS;
   do await world.queue.advance(5000);
-  while (world.queue.now() < end && !isAtRest(world, recordsOf(world)));
+  while (world.queue.now() < end && !isAtRest(recordsOf(world)));
   world.phase = "over";
   await world.queue.settle(Promise.all([...running, trouble]), 120_000);
   await world.queue.advance(10_000);
@@ -63,15 +64,14 @@ const recordsOf = (world: World): readonly WorkloadRecord[] =>
 /** Work that may rest as it is: it has ended, or waits for other work that will never be as it needs it. */
 function mayRest(record: WorkloadRecord, records: readonly WorkloadRecord[]): boolean {
   if (settledStates.includes(record.state)) return true;
-  if (record.state !== "READY") return false;
+  if (record.state !== "READY" || nextDeadline(record) !== undefined) return false;
   return record.dependencies.some(({ workloadId, requiredState }) => {
     const other = records.find((candidate) => candidate.workloadId === workloadId);
     return other !== undefined && other.state !== requiredState && mayRest(other, records);
   });
 }
 
-const isAtRest = (_world: World, records: readonly WorkloadRecord[]): boolean =>
-  records.every((record) => mayRest(record, records));
+const isAtRest = (records: readonly WorkloadRecord[]): boolean => records.every((record) => mayRest(record, records));
 
 const judgeRest = (records: readonly WorkloadRecord[]): readonly string[] =>
   records
