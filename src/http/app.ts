@@ -10,7 +10,7 @@ import type { HttpAuthority } from "./authority-port.ts";
 import { defaultHttpConfig, type HttpConfig } from "./config.ts";
 import type { HttpContext, HttpEnvironment } from "./context.ts";
 import { HttpMeters } from "./meters.ts";
-import { readPosition, readQuery, readSubject } from "./request.ts";
+import { readPositions, readQuery, readSubject, renderPositions } from "./request.ts";
 import type { Exchange, HttpRoute, HttpServices } from "./route.ts";
 import { makeRoutes } from "./routes.ts";
 import { UnderWay } from "./under-way.ts";
@@ -47,14 +47,34 @@ function answerThrown(thrown: unknown, log: Log): HttpAnswer {
   return answerProblem(new MandateError("INTERNAL_ERROR", "the node failed; its log has the cause"));
 }
 
-/** @throws MandateError `AUTHORITY_NOT_READY` when the node does not get there in time (contract 6.2). */
-async function awaitRevision(context: HttpContext, services: HttpServices): Promise<void> {
-  const position = readPosition(context, services.authority.shards);
-  if (position === undefined) return;
-  if (await services.authority.waitForPosition(position, services.config.minRevisionWaitMs)) return;
+/**
+ * Waits for the revision that a request asks for; answers whether it asked for one.
+ *
+ * @throws MandateError `AUTHORITY_NOT_READY` when the node does not get there in time (contract 6.2).
+ */
+async function awaitRevision(context: HttpContext, services: HttpServices): Promise<boolean> {
+  const { authority, config } = services;
+  const positions = readPositions(context, authority.shards);
+  if (positions.length === 0) return false;
+  const waits = positions.map((position) => authority.waitForPosition(position, config.minRevisionWaitMs));
+  if ((await Promise.all(waits)).every(Boolean)) return true;
   throw new MandateError("AUTHORITY_NOT_READY", "this node has not seen the revision that the request asks for", {
-    details: { ...position },
+    details: { positions },
   });
+}
+
+/**
+ * What every answer reflects at least: where the view stood when the request came (contract 6.2). An answer about one
+ * workload names its own revision; a refusal was confirmed on something that is newer than the request.
+ */
+function revisionAtLeast(authority: HttpAuthority): Readonly<Record<string, string>> {
+  try {
+    return { "mandate-revision": renderPositions(authority.position()) };
+  } catch (thrown) {
+    // There is no view before the store is open.
+    if (thrown instanceof MandateError) return {};
+    throw thrown;
+  }
 }
 
 /**
@@ -72,13 +92,14 @@ function serveRoute(
   const open = route.kind === "system";
   return async (context) => {
     const from = monotonicMs();
+    let reflected = revisionAtLeast(services.authority);
     let answer: HttpAnswer;
     const leave = underWay.enter(route.kind);
     try {
       if (leave === undefined) throw new MandateError("AUTHORITY_OVERLOADED", "too many requests are under way");
       const subject = open ? anybody : readSubject(context);
       const exchange: Exchange = { services, context, subject, query: readQuery(context, known) };
-      if (!open) await awaitRevision(context, services);
+      if (!open && (await awaitRevision(context, services))) reflected = revisionAtLeast(services.authority);
       answer = await route.handle(exchange);
     } catch (thrown) {
       answer = answerThrown(thrown, log);
@@ -88,7 +109,7 @@ function serveRoute(
     meter.answered(answer.status, monotonicMs() - from);
     if (answer.status >= 400)
       log.debug({ route: route.path, method: route.method, status: answer.status }, "refused over HTTP");
-    return toResponse(answer);
+    return toResponse({ ...answer, headers: { ...reflected, ...answer.headers } });
   };
 }
 

@@ -31,7 +31,14 @@ async function positionsOf(exchange: Exchange): Promise<readonly number[]> {
   const { context, services, query } = exchange;
   const { authority, config } = services;
   const lastEventId = context.req.header("last-event-id") ?? single(query, "Last-Event-ID");
-  if (lastEventId === undefined || lastEventId === "") return authority.position();
+  if (lastEventId === undefined || lastEventId === "") {
+    // A view that is being loaded would tell what is long past as if it happened now.
+    const { ready, reasons } = authority.readiness();
+    if (ready) return authority.position();
+    throw new MandateError("AUTHORITY_NOT_READY", "this node does not know where the present is", {
+      details: { reasons },
+    });
+  }
   const positions = parsePositions(lastEventId, authority.shards);
   if (positions === undefined) throw invalidAt("Last-Event-ID", "is not an id of this deployment's events");
   // A client may come from a node that is ahead of this one: then its next events are those after its own position.

@@ -88,15 +88,22 @@ export function readRequestId(context: HttpContext): string | undefined {
 export const renderPosition = (position: Position, shards: number): string =>
   shards === 1 ? String(position.revision) : `${position.shard}-${position.revision}`;
 
+/** Positions of all shards as one header. */
+export const renderPositions = (revisions: readonly number[]): string =>
+  revisions.map((revision, shard) => renderPosition({ shard, revision }, revisions.length)).join(",");
+
 /**
- * Undoes {@link renderPosition}.
+ * Undoes {@link renderPosition} and {@link renderPositions}.
  *
  * @throws MandateError `WORKLOAD_INVALID` naming the header.
  */
-export function readPosition(context: HttpContext, shards: number): Position | undefined {
+export function readPositions(context: HttpContext, shards: number): readonly Position[] {
   const header = context.req.header("Mandate-Min-Revision");
-  if (header === undefined) return undefined;
-  const [, shard, revision] = /^(?:(\d{1,6})-)?(\d{1,15})$/.exec(header) ?? [];
+  return header === undefined ? [] : header.split(",", shards + 1).map((part) => parsePosition(part.trim(), shards));
+}
+
+function parsePosition(text: string, shards: number): Position {
+  const [, shard, revision] = /^(?:(\d{1,6})-)?(\d{1,15})$/.exec(text) ?? [];
   const position = { shard: Number(shard ?? 0), revision: Number(revision) };
   if (revision === undefined || (shard === undefined && shards > 1) || position.shard >= shards)
     throw invalidAt("Mandate-Min-Revision", "is not what a Mandate-Revision said");

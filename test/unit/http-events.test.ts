@@ -7,6 +7,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { assert } from "../../src/base/assert.ts";
 import { poll } from "../../cluster/poll.ts";
 import type { Authority } from "../../src/testing.ts";
+import { Registry } from "prom-client";
+import { silentLog } from "../../src/base/log.ts";
+import { createHttpApp } from "../../src/http/app.ts";
+import { World } from "./authority/virtual-world.ts";
 import { admission, openHttp, refusalOf, type HttpSetting } from "./http-setting.ts";
 
 interface SentEvent {
@@ -256,4 +260,19 @@ test("with several shards an id holds the revision of each, and resuming loses n
   const rest = (await again.events(7)).map(({ data }) => data?.workloadId);
   expect(new Set([...seen, ...rest])).toEqual(ids);
   await again.close();
+});
+
+test("a node whose view is not there yet does not tell the past as if it were the present", async () => {
+  const world = new World();
+  const node = world.node("n1");
+  const app = createHttpApp({ authority: node.authority, log: silentLog, metrics: new Registry() });
+  const follow = async (): Promise<Response> =>
+    app.request("/v1/events", { headers: { "X-Mandate-Subject": "human:alice" } });
+  const refused = await follow();
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refusalOf(refused)).toEqual([503, "AUTHORITY_NOT_READY"]);
+  await node.becomeReady();
+  const response = await follow();
+  expect(response.status).toBe(200);
+  await response.body?.cancel();
 });

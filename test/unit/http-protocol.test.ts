@@ -172,6 +172,25 @@ describe("revisions", () => {
     ]),
   );
 
+  test("are told by every answer of every route, refusals too", async () => {
+    const admitted = await http.post("/v1/workloads", admission());
+    const revision = Number(admitted.headers.get("mandate-revision"));
+    const path = admitted.headers.get("location") ?? "";
+    const answers = [
+      ...(await Promise.all(["", "/explain", "/result"].map((rest) => ask("GET", `${path}${rest}`)))),
+      await ask("GET", "/v1/workloads"),
+      await ask("GET", "/v1/approvals"),
+      await ask("GET", "/v1/workloads/none"),
+      await ask("GET", "/readyz"),
+      await http.post("/v1/workloads", admission({ input: "other" })),
+      await http.post("/v1/workloads/batch", [{}]),
+      await http.post(`${path}/retry`),
+      await http.send("/v1/workloads", "{"),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 404, 200, 409, 200, 409, 400]);
+    for (const { headers } of answers) expect(Number(headers.get("mandate-revision"))).toBeGreaterThanOrEqual(revision);
+  });
+
   test("name the shard where there are several", async () => {
     const sharded = await openHttp({ shards: 3 });
     try {
@@ -180,6 +199,9 @@ describe("revisions", () => {
       expect(revision).toMatch(/^[012]-\d+$/);
       const path = admitted.headers.get("location") ?? "";
       expect((await sharded.get(path, { "Mandate-Min-Revision": revision })).status).toBe(200);
+      const all = (await sharded.get("/v1/workloads")).headers.get("mandate-revision") ?? "";
+      expect(all).toMatch(/^0-\d+,1-\d+,2-\d+$/);
+      expect((await sharded.get(path, { "Mandate-Min-Revision": all })).status).toBe(200);
       const bare = await sharded.get(path, { "Mandate-Min-Revision": "1" });
       expect((await refusalOf(bare))[1]).toBe("WORKLOAD_INVALID");
       const beyond = await sharded.get(path, { "Mandate-Min-Revision": "3-1" });
