@@ -2,6 +2,7 @@ import type { ListRequest } from "../../wire/requests.ts";
 import { workloadStates } from "../../core/workload/states.ts";
 import { sameSubject } from "../../core/subject.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
+import { mergedRanks } from "./merged-ranks.ts";
 import { compareRank, type Projected, type Rank } from "./projected.ts";
 import { queueOf } from "./ready-queues.ts";
 import type { WorkloadIndex } from "./workload-index.ts";
@@ -23,23 +24,6 @@ function matches(record: WorkloadRecord, filter: PageFilter): boolean {
   if (filter.createdFrom !== undefined && record.createdAt < filter.createdFrom) return false;
   if (filter.createdTo !== undefined && record.createdAt >= filter.createdTo) return false;
   return filter.matches?.(record) !== false;
-}
-
-/** Walks several sorted sets as one. */
-function* merged(sets: readonly Iterator<Rank>[]): Generator<Rank, undefined> {
-  const heads: { rank: Rank; rest: Iterator<Rank> }[] = [];
-  for (const rest of sets) {
-    const head = rest.next();
-    if (head.done !== true) heads.push({ rank: head.value, rest });
-  }
-  while (heads.length > 0) {
-    const best = heads.reduce((first, head) => (compareRank(head.rank, first.rank) < 0 ? head : first));
-    yield best.rank;
-    const next = best.rest.next();
-    if (next.done === true) heads.splice(heads.indexOf(best), 1);
-    else best.rank = next.value;
-  }
-  return undefined;
 }
 
 /** Encodes the place after which the next page begins. */
@@ -76,7 +60,7 @@ export function pageOf(
     tenantId !== undefined && applicationId !== undefined ? queueOf({ tenantId, applicationId }) : undefined;
   const sets = [...index.ranksOf(statesOf(filter.state), queue)].map((ranks) => ranks.items(range.after));
   const workloads: Projected[] = [];
-  for (const rank of merged(sets)) {
+  for (const rank of mergedRanks(sets)) {
     if (range.after !== undefined && compareRank(rank, range.after) <= 0) continue;
     const workload = index.get(rank.workloadId);
     if (workload === undefined || !matches(workload.record, filter)) continue;

@@ -1,6 +1,7 @@
 import { lacksApproval, pendingDependencies, type DependencyStates } from "../../core/workload/claim.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { instantOf } from "../../core/workload/transition.ts";
+import { mergedRanks } from "./merged-ranks.ts";
 import { compareDue, compareRank, rankOf, type Due, type Rank } from "./projected.ts";
 import { SortedSet } from "./sorted-set.ts";
 
@@ -98,20 +99,10 @@ export class ReadyQueues {
   /** Candidates for a worker, in the order in which they are to be given out. Nothing may be filed while this is walked. */
   *candidates(queue: string, capabilities: readonly string[]): Generator<Rank, undefined> {
     const held = new Set(capabilities);
-    const heads: { rank: Rank; rest: Iterator<Rank> }[] = [];
-    for (const lane of this.#queues.get(queue)?.values() ?? []) {
-      if (!lane.capabilities.every((capability) => held.has(capability))) continue;
-      const rest = lane.ranks.items();
-      const head = rest.next();
-      if (head.done !== true) heads.push({ rank: head.value, rest });
-    }
-    while (heads.length > 0) {
-      const best = heads.reduce((first, head) => (compareRank(head.rank, first.rank) < 0 ? head : first));
-      yield best.rank;
-      const next = best.rest.next();
-      if (next.done === true) heads.splice(heads.indexOf(best), 1);
-      else best.rank = next.value;
-    }
+    const walks: Iterator<Rank>[] = [];
+    for (const lane of this.#queues.get(queue)?.values() ?? [])
+      if (lane.capabilities.every((capability) => held.has(capability))) walks.push(lane.ranks.items());
+    yield* mergedRanks(walks);
     return undefined;
   }
 
