@@ -26,12 +26,13 @@ export class Requesters {
   readonly #approving: Client;
   readonly #stopping = new AbortController();
   readonly #endListening = new AbortController();
+  #givingUp: AbortSignal = new AbortController().signal;
   readonly #running: Promise<void>[];
   readonly #listening: Promise<void>;
 
   constructor(url: string, count: number) {
-    this.#requesting = connect({ url, subject: requester, tryTimeoutMs: 5_000 });
-    this.#approving = connect({ url, subject: approver, tryTimeoutMs: 5_000 });
+    this.#requesting = connect({ url, subject: requester, tryTimeoutMs: 5_000, deadlineMs: 10_000 });
+    this.#approving = connect({ url, subject: approver, tryTimeoutMs: 5_000, deadlineMs: 10_000 });
     this.#listening = this.#guarded(() => this.#listen());
     this.#running = Array.from({ length: count }, (_, index) => this.#guarded(() => this.#request(index)));
   }
@@ -44,8 +45,12 @@ export class Requesters {
     return this.finished.size >= wanted;
   }
 
-  /** Lets every requester finish its last piece; then waits until the events have told of all that was finished. */
+  /**
+   * Lets every requester finish its last piece, without asking again once the time is over; then waits until the events
+   * have told of all that was finished.
+   */
   async stop(timeoutMs: number): Promise<void> {
+    this.#givingUp = AbortSignal.timeout(timeoutMs);
     this.#stopping.abort();
     await Promise.all(this.#running);
     const allTold = (): boolean => [...this.finished].every((workloadId) => this.announced.has(workloadId));
@@ -96,13 +101,13 @@ export class Requesters {
     }
   }
 
-  /** Goes on asking where the client has given up: an outage may be longer than its patience. */
+  /** Goes on asking where the client has given up: an outage may be longer than its patience. Not for ever: see stop. */
   async #insist<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     for (;;) {
       try {
         return await call();
       } catch (thrown) {
-        if (!(thrown instanceof MandateError) || !thrown.retry) throw thrown;
+        if (!(thrown instanceof MandateError) || !thrown.retry || this.#givingUp.aborted) throw thrown;
       }
     }
   }

@@ -27,6 +27,8 @@ export class ComposeStack {
   readonly url: string;
   readonly #project: string;
   readonly #environment: StartedDockerComposeEnvironment;
+  /** Containers as they were found first; they are never made anew. */
+  readonly #ids = new Map<Service, string>();
 
   private constructor(of: {
     readonly image: string;
@@ -100,16 +102,14 @@ export class ComposeStack {
   async #allReady(): Promise<boolean> {
     const program = `Promise.all([${NODE_PORTS.join()}].map((port) => fetch("http://127.0.0.1:" + port + "/readyz")))
       .then((answers) => process.exit(answers.every(({ ok }) => ok) ? 0 : 1), () => process.exit(1))`;
-    const [namespace] = await this.#idsOf(["namespace"]);
-    return docker(["exec", String(namespace), "node", "-e", program]).then(
+    return docker(["exec", await this.#idOf("namespace"), "node", "-e", program]).then(
       () => true,
       () => false,
     );
   }
 
   async #allWell(): Promise<boolean> {
-    const [node] = await this.#idsOf(["authority-3"]);
-    const examine = ["exec", String(node), "node", "/app/dist/src/main.js", "doctor", "--json"];
+    const examine = ["exec", await this.#idOf("authority-3"), "node", "/app/dist/src/main.js", "doctor", "--json"];
     // It ends with 1 while something is to be mended.
     const report = await docker(examine).catch(() => `{"checks":[]}`);
     const { checks } = JSON.parse(report) as { readonly checks: readonly { readonly verdict: string }[] };
@@ -127,28 +127,38 @@ export class ComposeStack {
 
   /** Something that `docker inspect` tells of a service's container, named by a template. */
   async inspect(service: Service, template: string): Promise<string> {
-    return docker(["inspect", "--format", template, ...(await this.#idsOf([service]))]);
+    return docker(["inspect", "--format", template, await this.#idOf(service)]);
   }
 
   /** The last lines that every container wrote: what to look at when the deployment does not come back. */
   async lastWords(): Promise<string> {
     const services = [...natsServers, ...authorities, ...workers, "haproxy"] as const;
     const words = services.map(async (service) => {
-      const [id] = await this.#idsOf([service]);
-      const { stdout, stderr } = await execute("docker", ["logs", "--tail", "8", String(id)]);
+      const { stdout, stderr } = await execute("docker", ["logs", "--tail", "8", await this.#idOf(service)]);
       return `--- ${service}\n${stdout}${stderr}`;
     });
     return (await Promise.all(words)).join("");
   }
 
   async #idsOf(services: readonly Service[]): Promise<string[]> {
+    return Promise.all(services.map((service) => this.#idOf(service)));
+  }
+
+  async #idOf(service: Service): Promise<string> {
+    const known = this.#ids.get(service);
+    if (known !== undefined) return known;
     const filter = (label: string, value: string): string[] => [
       "--filter",
       `label=com.docker.compose.${label}=${value}`,
     ];
-    const ids = services.map((service) =>
-      docker(["ps", "--all", "--quiet", ...filter("project", this.#project), ...filter("service", service)]),
-    );
-    return Promise.all(ids);
+    const id = await docker([
+      "ps",
+      "--all",
+      "--quiet",
+      ...filter("project", this.#project),
+      ...filter("service", service),
+    ]);
+    this.#ids.set(service, id);
+    return id;
   }
 }
