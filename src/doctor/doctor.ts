@@ -5,6 +5,7 @@ import { viewMonitors, viewServers } from "./servers.ts";
 import { checkStore, type StoreAddress } from "./store-checks.ts";
 
 export interface DoctorOptions extends ServerExpectations, StoreAddress {
+  readonly servers: readonly string[];
   readonly storage: "file" | "memory";
   readonly monitorUrls: readonly string[];
   readonly connection?: NodeConnectionOptions | undefined;

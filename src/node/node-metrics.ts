@@ -69,6 +69,9 @@ export class NodeMetrics {
       return clockOffsetMs === undefined ? undefined : clockOffsetMs / 1000;
     });
     gauge("mandate_view_resets", "How often the view of a shard began anew.", () => authority.viewResets());
+    gauge("mandate_view_divergences", "How often the view was found to differ from the store.", () =>
+      authority.divergences(),
+    );
     new Gauge({
       name: "mandate_workloads",
       help: "Workloads in the node's view, by state.",

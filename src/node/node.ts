@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { Registry } from "prom-client";
@@ -13,12 +14,12 @@ import { GatedAuthority } from "./gated-authority.ts";
 import { NodeMetrics } from "./node-metrics.ts";
 import { natsConnectionOf, openNodeStore } from "./open-store.ts";
 
-/** Everything that runs once the store is open. */
+/** What runs, as far as the start has come: what is there is let go, whenever the node is told to end. */
 interface Opened {
-  readonly store: JetstreamStore;
-  readonly authority: Authority;
-  readonly connection: NatsConnection;
-  readonly service: WorkerService;
+  store?: JetstreamStore;
+  authority?: Authority;
+  connection?: NatsConnection;
+  service?: WorkerService;
 }
 
 export interface NodeOptions {
@@ -29,6 +30,29 @@ export interface NodeOptions {
 
 /** Between a node's word that it goes away and its last listening, ms: time for a load balancer to hear it. */
 const HANDOVER_MS = 300;
+/** Between two tries to connect, ms. */
+const CONNECT_AGAIN_MS = 250;
+
+/** A connection for workers' requests, however long it takes. An abort rejects with the signal's reason. */
+async function connectForWorkers(config: Config, log: Log, signal: AbortSignal): Promise<NatsConnection> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await connect({
+        ...natsConnectionOf(config),
+        name: `mandate ${config.nodeId} (workers)`,
+        servers: [...config.natsServers],
+        noAsyncTraces: true,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: 100,
+        pingInterval: 5_000,
+      });
+    } catch (thrown) {
+      log.warn({ cause: String(thrown) }, "workers' requests can't be listened for yet; trying again");
+      await delay(CONNECT_AGAIN_MS, undefined, { signal });
+    }
+  }
+}
 
 /**
  * One authority node as a process runs it: the store, the authority with its passes, HTTP and the worker service over
@@ -41,7 +65,7 @@ export class Node {
   readonly #registry: Registry;
   readonly #gate: GatedAuthority;
   readonly #stopping = new AbortController();
-  #opened: Opened | undefined;
+  readonly #opened: Opened = {};
 
   private constructor(options: NodeOptions, doors: { http: HttpServer; gate: GatedAuthority; registry: Registry }) {
     this.#options = options;
@@ -87,28 +111,19 @@ export class Node {
    */
   async run(): Promise<void> {
     const { config, log, version } = this.#options;
-    const store = await openNodeStore({
-      config,
-      log,
-      onWaiting: (reason) => this.#gate.setReason(reason),
-      signal: this.#stopping.signal,
-    });
+    const { signal } = this.#stopping;
+    const store = await openNodeStore({ config, log, onWaiting: (reason) => this.#gate.setReason(reason), signal });
+    this.#opened.store = store;
+    await this.#untilTold(store);
     const authority = this.#makeAuthority(store);
+    this.#opened.authority = authority;
     authority.open();
     this.#metrics.observe(authority);
     this.#gate.open(authority);
-    const connection = await connect({
-      ...natsConnectionOf(config),
-      name: `mandate ${config.nodeId} (workers)`,
-      servers: [...config.natsServers],
-      noAsyncTraces: true,
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: 100,
-      pingInterval: 5_000,
-      waitOnFirstConnect: true,
-    });
-    const service = await startWorkerService({ connection, authority, log, metrics: this.#registry, version });
-    this.#opened = { store, authority, connection, service };
+    const connection = await connectForWorkers(config, log, signal);
+    this.#opened.connection = connection;
+    await this.#untilTold(connection);
+    this.#opened.service = await startWorkerService({ connection, authority, log, metrics: this.#registry, version });
     log.info({ nodeId: config.nodeId, url: this.url, epoch: config.epoch, shards: config.shards }, "the node runs");
   }
 
@@ -120,17 +135,24 @@ export class Node {
     const opened = this.#opened;
     this.#gate.drain();
     // Workers' requests go to another node at once: those under way here are answered, none is refused.
-    const handover = opened === undefined ? 0 : HANDOVER_MS;
+    const handover = opened.authority === undefined ? 0 : HANDOVER_MS;
     await Promise.all([
-      opened?.service.stop(config.shutdownGraceMs),
+      opened.service?.stop(config.shutdownGraceMs),
       new Promise((resolve) => setTimeout(resolve, handover)),
     ]);
     await this.#http.stop(config.shutdownGraceMs);
-    opened?.authority.drain();
-    await opened?.authority.close();
-    await opened?.connection.close();
-    await opened?.store.close();
+    opened.authority?.drain();
+    await opened.authority?.close();
+    await opened.connection?.close();
+    await opened.store?.close();
     log.info({}, "the node has stopped");
+  }
+
+  /** What was opened while the node was told to end is closed again: {@link stop} did not know of it. */
+  async #untilTold(opened: { close(): Promise<void> }): Promise<void> {
+    if (!this.#stopping.signal.aborted) return;
+    await opened.close();
+    this.#stopping.signal.throwIfAborted();
   }
 
   #makeAuthority(store: JetstreamStore): Authority {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
+import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { Check } from "../doctor/check.ts";
@@ -81,6 +82,7 @@ async function awaitServers({ config, log, onWaiting, signal }: OpenNodeStoreOpt
 export async function openNodeStore(options: OpenNodeStoreOptions): Promise<JetstreamStore> {
   const { config, log, onWaiting, signal } = options;
   const memory = new StoreMemory(config.stateDirectory);
+  const startedAt = systemClock.now();
   await awaitServers(options);
   const create = !(await memory.hasSeen(config.epoch));
   const connection = natsConnectionOf(config);
@@ -104,6 +106,8 @@ export async function openNodeStore(options: OpenNodeStoreOptions): Promise<Jets
         const checks = await checkStore(doctorOptionsOf(config));
         logChecks(log, checks);
         refuseFailures(checks, config);
+        if (store.meta.createdAt >= startedAt)
+          log.warn({ epoch: config.epoch }, "there was no store of this epoch: an empty one has been made");
         await memory.note(config.epoch);
         return store;
       } catch (thrown) {

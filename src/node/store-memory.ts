@@ -20,28 +20,35 @@ export class StoreMemory {
 
   /** Whether this node has seen the store of that epoch. A note that can't be read counts as seen: nothing is made then. */
   async hasSeen(epoch: string): Promise<boolean> {
-    if (this.#file === undefined) return false;
+    const epochs = await this.#epochs();
+    return epochs === undefined || epochs.includes(epoch);
+  }
+
+  /** Notes that the store of that epoch is there, beside those that were noted before. */
+  async note(epoch: string): Promise<void> {
+    if (this.#file === undefined) return;
+    const epochs = new Set([...((await this.#epochs()) ?? []), epoch]);
+    await mkdir(join(this.#file, ".."), { recursive: true });
+    const staged = `${this.#file}.${process.pid}`;
+    await writeFile(staged, JSON.stringify({ epochs: [...epochs] }));
+    await rename(staged, this.#file);
+  }
+
+  /** What was noted; `undefined` when it can't be read. */
+  async #epochs(): Promise<readonly unknown[] | undefined> {
+    if (this.#file === undefined) return [];
     let text: string;
     try {
       text = await readFile(this.#file, "utf8");
     } catch (thrown) {
-      return !(thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT");
+      return thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT" ? [] : undefined;
     }
     try {
       const note: unknown = JSON.parse(text);
-      const seen = typeof note === "object" && note !== null && "epochs" in note ? note.epochs : undefined;
-      return !Array.isArray(seen) || seen.includes(epoch);
+      const epochs = typeof note === "object" && note !== null && "epochs" in note ? note.epochs : undefined;
+      return Array.isArray(epochs) ? (epochs as readonly unknown[]) : undefined;
     } catch {
-      return true;
+      return undefined;
     }
-  }
-
-  /** Notes that the store of that epoch is there. */
-  async note(epoch: string): Promise<void> {
-    if (this.#file === undefined) return;
-    await mkdir(join(this.#file, ".."), { recursive: true });
-    const staged = `${this.#file}.${process.pid}`;
-    await writeFile(staged, JSON.stringify({ epochs: [epoch] }));
-    await rename(staged, this.#file);
   }
 }

@@ -78,6 +78,19 @@ test("a node that finds no store answers, says that it is not ready, and serves 
   await node.stop();
   expect((await node.exited)?.code).toBe(0);
   expect(await logOf()).toContain("no NATS server can be reached; trying again");
+  expect(await logOf()).toContain("an empty one has been made");
+});
+
+test("a node whose store has gone away ends in time when it is told to", async () => {
+  await nats.start();
+  await node.start();
+  await node.waitReady(20_000);
+  await nats.kill();
+  await poll(async () => ((await statusOf("/readyz")) === 503 ? true : undefined), { timeoutMs: 20_000 });
+  const from = performance.now();
+  await node.stop();
+  expect((await node.exited)?.code).toBe(0);
+  expect(performance.now() - from).toBeLessThan(8_000);
 });
 
 test("a node that waits for its store ends at once when it is told to", async () => {

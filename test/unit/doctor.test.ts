@@ -71,6 +71,16 @@ test("what only monitoring tells is a warning when no monitoring answers", () =>
   });
 });
 
+test("what holds for the servers that were seen is a warning while others were not", () => {
+  const warned = { routes: "warning", sync: "warning", clock: "warning", "free-space": "warning" };
+  const silent = { address: "http://127.0.0.1:4", problem: "refused" };
+  expect(verdicts(checkMonitors([monitor, silent], expected))).toEqual(warned);
+  const servers = ["127.0.0.1:1", "127.0.0.1:5"];
+  expect(verdicts(checkMonitors([monitor], { ...expected, servers }))).toEqual(warned);
+  expect(verdicts(checkMonitors([{ ...monitor, syncAlways: false }, silent], expected))["sync"]).toBe("failure");
+  expect(verdicts(checkMonitors([monitor, monitor], { ...expected, servers }))["sync"]).toBe("ok");
+});
+
 test("lazy disk writes are a failure where they are not expected, a warning where they are, no matter in memory", () => {
   const lazy = [{ ...monitor, syncAlways: false }];
   expect(verdicts(checkMonitors(lazy, expected))["sync"]).toBe("failure");
