@@ -14,9 +14,13 @@ export interface Validator {
 
 type Violation = Verdict["violations"][number];
 
+/** How many violations of one validator are kept: a broken product breaks everything everywhere. */
+const KEPT_MAX = 500;
+
 /** What a validator has looked at and found. */
 export class Findings {
   #checked = 0;
+  #unkept = 0;
   readonly #violations: Violation[] = [];
 
   get checked(): number {
@@ -24,7 +28,8 @@ export class Findings {
   }
 
   get violations(): readonly Violation[] {
-    return this.#violations;
+    if (this.#unkept === 0) return this.#violations;
+    return [...this.#violations, { message: `and ${this.#unkept} more, which are not kept` }];
   }
 
   /** Facts were looked at. */
@@ -37,6 +42,10 @@ export class Findings {
     where: { readonly workloadId?: string | undefined; readonly evidence?: unknown } = {},
   ): void {
     const { workloadId, evidence } = where;
+    if (this.#violations.length >= KEPT_MAX) {
+      this.#unkept += 1;
+      return;
+    }
     this.#violations.push({
       message,
       ...(workloadId === undefined ? {} : { workloadId }),
