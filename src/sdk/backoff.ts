@@ -1,3 +1,4 @@
+import { TIMER_MAX_MS } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
 
 const FIRST_MS = 50;
@@ -7,7 +8,7 @@ const LONGEST_MS = 2_000;
 export const backoffDelayMs = (attempt: number, random: Random = Math.random): number =>
   Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempt, 16)) * (0.5 + random() / 2);
 
-/** Waits; answers early when the signal aborts. Never rejects. */
+/** Waits, as long as a timer can at most; answers early when the signal aborts. Never rejects. */
 export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) {
@@ -19,7 +20,7 @@ export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, Math.max(0, delayMs));
+    const timer = setTimeout(end, Math.min(TIMER_MAX_MS, Math.max(0, delayMs)));
     signal?.addEventListener("abort", end, { once: true });
   });
 }

@@ -3,6 +3,9 @@ import { isErrorCode, MandateError } from "../core/errors.ts";
 import type { Subject } from "../core/subject.ts";
 import type { Workload } from "../core/workload/record.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
+import { parseShape } from "../wire/parse.ts";
+import { getRequest } from "../wire/requests.ts";
+import { subject as subjectShape } from "../wire/shapes.ts";
 import type {
   Admitted,
   AdmitRequest,
@@ -43,10 +46,22 @@ export interface OperateOptions {
 const REVISION_HEADER = "mandate-revision";
 const MIN_REVISION_HEADER = "mandate-min-revision";
 
-const workloadPath = (workloadId: string, rest = ""): string =>
-  `/v1/workloads/${encodeURIComponent(workloadId)}${rest}`;
+const invalid = (path: string, rule: string): MandateError =>
+  new MandateError("WORKLOAD_INVALID", `${path} ${rule}`.toWellFormed(), {
+    details: { paths: [path], issues: [{ path, message: rule }] },
+  });
 
-function listQuery({ state, requestedBy, ...filter }: ListFilter): URLSearchParams {
+/** @throws MandateError `WORKLOAD_INVALID` for what can't be sent, or would lead elsewhere. */
+function workloadPath(workloadId: string, rest = ""): string {
+  const parsed = parseShape(getRequest, { workloadId });
+  if (!parsed.ok) throw MandateError.of(parsed.error);
+  if (/^\.{1,2}$/.test(workloadId)) throw invalid("workloadId", "can't be a part of a path");
+  return `/v1/workloads/${encodeURIComponent(workloadId)}${rest}`;
+}
+
+function listQuery(given: ListFilter): URLSearchParams {
+  requireExactJson(given);
+  const { state, requestedBy, ...filter } = given;
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
   for (const one of typeof state === "string" ? [state] : (state ?? [])) query.append("state", one);
@@ -179,20 +194,37 @@ function bodyOf(answer: HttpAnswer): unknown {
   });
 }
 
+/** A try waits beside its own time for as long as the call does, and no timer can be set beyond 2^31 − 1 ms. */
+const TRY_TIMEOUT_MAX_MS = 86_400_000;
+
+/** @throws MandateError `WORKLOAD_INVALID` naming the option. */
+function checkSubject(subject: Subject): void {
+  const parsed = parseShape(subjectShape, subject);
+  if (parsed.ok) return;
+  const { details } = parsed.error;
+  const [first] = Array.isArray(details?.["paths"]) ? (details["paths"] as readonly string[]) : [];
+  throw invalid(first === undefined || first === "" ? "subject" : `subject.${first}`, parsed.error.message);
+}
+
 /**
  * A client of one authority or several. Nothing is sent yet.
  *
- * @throws MandateError `WORKLOAD_INVALID` when no usable address is given.
+ * @throws MandateError `WORKLOAD_INVALID` when no usable address is given, or another option can't be.
  */
 export function connect(options: ClientOptions): Client {
   const urls = options.servers ?? (options.url === undefined ? [] : [options.url]);
+  const { deadlineMs = 30_000, tryTimeoutMs = 10_000 } = options;
+  if (!(deadlineMs >= 0)) throw invalid("deadlineMs", "is no number of milliseconds from 0");
+  if (!(Number.isInteger(tryTimeoutMs) && tryTimeoutMs >= 1 && tryTimeoutMs <= TRY_TIMEOUT_MAX_MS))
+    throw invalid("tryTimeoutMs", `is no whole number between 1 and ${TRY_TIMEOUT_MAX_MS}`);
+  if (options.subject !== undefined) checkSubject(options.subject);
   return new Client(
     new HttpTransport({
       urls,
       token: options.token,
       subject: options.subject,
-      deadlineMs: options.deadlineMs ?? 30_000,
-      tryTimeoutMs: options.tryTimeoutMs ?? 10_000,
+      deadlineMs,
+      tryTimeoutMs,
     }),
   );
 }

@@ -22,7 +22,7 @@ export interface WorkerOptions {
   readonly handler: Handler;
   /** How long one request for work waits at the authority, ms. Default 5,000, and never more than a third of a lease. */
   readonly waitMs?: number;
-  /** How long handlers may go on after {@link RunningWorker.stop} or SIGTERM, ms. Default 20,000. */
+  /** How long handlers may go on after {@link RunningWorker.stop} or SIGTERM, ms; `Infinity`: until they are done. Default 20,000. */
   readonly graceMs?: number;
   /** Whether SIGTERM and SIGINT stop the worker. Default true. A second signal then ends the process as usual. */
   readonly handleSignals?: boolean;
@@ -66,6 +66,8 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
     });
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
     throw refusal("concurrency", "is not a whole number from 1 to 10,000");
+  const graceMs = options.graceMs ?? 20_000;
+  if (!(graceMs >= 0)) throw refusal("graceMs", "is no number of milliseconds from 0");
   if (options.servers.length === 0) throw refusal("servers", "names no server");
   return {
     tenantId,
@@ -77,7 +79,7 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
     leaseMs,
     waitMs,
     handler: options.handler,
-    graceMs: options.graceMs ?? 20_000,
+    graceMs,
     handleSignals: options.handleSignals ?? true,
     log: options.log ?? silentLog,
   };
