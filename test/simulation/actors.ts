@@ -1,4 +1,4 @@
-import type { Claim, Workload } from "../../src/core/workload/record.ts";
+import type { Claim } from "../../src/core/workload/record.ts";
 import { fenceOf } from "../unit/authority/stage.ts";
 import { approvers, scopes, type Piece } from "./plan.ts";
 import type { World } from "./world.ts";
@@ -48,7 +48,7 @@ export const approving: Actor = async (world, pieces) => {
       outcome: approves ? "approved" : "rejected",
       reason: mark,
       grantId: "g2",
-      inputHash: (read.answer as Workload).inputHash,
+      inputHash: read.answer.inputHash,
       ...requestIdOf(world, mark),
     };
     await world.want("decide", { mark, arguments: call, workloadId, repeatable: true });

@@ -3,7 +3,7 @@ import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { sameValue } from "../../src/core/workload/same-value.ts";
 import { OPERATION_RING } from "../../src/store/store.ts";
 import { effectsOf, type Effect } from "./effects.ts";
-import { textOf, type History } from "./history.ts";
+import { textOf, type History, type Version } from "./history.ts";
 import { answersOf, surelyNothing, type Try, type Wish } from "./ledger.ts";
 
 /** The kind of effect that a call has. */
@@ -122,93 +122,91 @@ function isRemembered(effect: Effect, tried: Try, history: History): boolean {
   return since.length < OPERATION_RING - 1;
 }
 
-/** The parts of an answer that a repeat must repeat. */
+/** The part of an answer that a repeat must repeat; the whole answer when the call is not named, nothing when it tells of the present. */
+const essences: Partial<Record<Wish["name"], (answer: unknown) => unknown>> = {
+  admit: (answer) => (answer as Answers["admit"]).workload.workloadId,
+  decide: (answer) => (answer as Answers["decide"]).decision,
+  claim: (answer) => (answer as Answers["claim"]).claimId,
+  claimNext: (answer) => (answer as Answers["claimNext"]).map(({ claimId }) => claimId),
+  start: () => undefined,
+  heartbeat: () => undefined,
+  get: () => undefined,
+};
+
 function sameAnswer(wish: Wish, left: unknown, right: unknown): boolean {
-  const essence = (answer: unknown): unknown => {
-    switch (wish.name) {
-      case "admit":
-        return (answer as Answers["admit"]).workload.workloadId;
-      case "decide":
-        return (answer as Answers["decide"]).decision;
-      case "claim":
-        return (answer as Answers["claim"]).claimId;
-      case "claimNext":
-        return (answer as Answers["claimNext"]).map(({ claimId }) => claimId);
-      case "start":
-      case "heartbeat":
-      case "get":
-        return undefined;
-      default:
-        return answer;
-    }
-  };
-  return sameValue(essence(left), essence(right));
+  const essenceOf = essences[wish.name] ?? ((answer: unknown) => answer);
+  return sameValue(essenceOf(left), essenceOf(right));
 }
+
+/** What an answer is held against. */
+interface Claimed {
+  readonly wish: Wish;
+  readonly answer: unknown;
+  readonly history: History;
+  readonly versions: readonly Version[];
+  /** The workload in the end. */
+  readonly last: WorkloadRecord;
+}
+
+/** What an answer says is committed, call by call, and whether it is. */
+const promises: Partial<Record<Wish["name"], readonly [string, (claimed: Claimed) => boolean]>> = {
+  admit: ["this request", ({ wish, last }) => last.definitionRevision === wish.arguments["definitionRevision"]],
+  claim: ["the claim", ({ answer, history }) => hasAttempt(history, answer as Answers["claim"])],
+  checkpoint: [
+    "the checkpoint",
+    ({ wish, answer, history, last }) => {
+      const state = last.checkpoints[(answer as Answers["checkpoint"]).sequence - 1]?.state;
+      return state !== undefined && textOf(history, last.workloadId, state).includes(wish.mark);
+    },
+  ],
+  complete: [
+    "the result",
+    ({ wish, history, last: { workloadId, result } }) =>
+      result !== undefined && textOf(history, workloadId, result.output).includes(wish.mark),
+  ],
+  fail: [
+    "the failure",
+    ({ wish, last }) => last.attempts.some(({ error, status }) => status === "FAILED" && error === wish.mark),
+  ],
+  heartbeat: [
+    "the renewal",
+    ({ answer, versions }) => {
+      const { claimId, expiresAt } = (answer as Answers["heartbeat"]).claim;
+      return versions.some(
+        ({ record: { currentClaim } }) => currentClaim?.claimId === claimId && currentClaim.expiresAt === expiresAt,
+      );
+    },
+  ],
+  start: [
+    "the start",
+    ({ wish, last }) =>
+      last.attempts.some(({ claimId, startedAt }) => claimId === wish.arguments["claimId"] && startedAt !== undefined),
+  ],
+  confirmCancel: ["the end", ({ last }) => last.state === "CANCELLED"],
+  cancel: [
+    "a cancellation",
+    ({ last }) => last.history.some(({ to }) => to === "CANCELLED" || to === "CANCELLATION_REQUESTED"),
+  ],
+  timeout: ["the operator's event", ({ wish, last }) => last.history.some(({ actor }) => actor === wish.mark)],
+  retry: ["the operator's event", ({ wish, last }) => last.history.some(({ actor }) => actor === wish.mark)],
+  decide: [
+    "the decision",
+    ({ answer, last }) => sameValue(last.approval?.decision, (answer as Answers["decide"]).decision),
+  ],
+};
 
 /** What an answer promises and the history lacks. */
 function findMissing(wish: Wish, answer: unknown, history: History): string | undefined {
-  const workloadId = wish.workloadId ?? "";
-  const versions = history.versions.get(workloadId) ?? [];
-  const last = versions.at(-1)?.record;
   if (wish.name === "claimNext") {
     const lost = (answer as Answers["claimNext"]).find((claim) => !hasAttempt(history, claim));
     return lost === undefined ? undefined : `claim ${lost.claimId} was handed out and is not committed`;
   }
+  const versions = history.versions.get(wish.workloadId ?? "") ?? [];
+  const last = versions.at(-1)?.record;
   if (last === undefined) return "it was answered, and the workload does not exist";
-  const absent = (what: string, found: boolean): string | undefined =>
-    found ? undefined : `it was answered ${shown(answer)}, and ${what} is not committed`;
-  switch (wish.name) {
-    case "admit":
-      return absent("this request", last.definitionRevision === wish.arguments["definitionRevision"]);
-    case "claim":
-      return absent("the claim", hasAttempt(history, answer as Answers["claim"]));
-    case "checkpoint": {
-      const { sequence } = answer as Answers["checkpoint"];
-      const state = last.checkpoints[sequence - 1]?.state;
-      return absent("the checkpoint", state !== undefined && textOf(history, workloadId, state).includes(wish.mark));
-    }
-    case "complete": {
-      const output = last.result?.output;
-      return absent("the result", output !== undefined && textOf(history, workloadId, output).includes(wish.mark));
-    }
-    case "fail":
-      return absent(
-        "the failure",
-        last.attempts.some(({ error, status }) => status === "FAILED" && error === wish.mark),
-      );
-    case "heartbeat": {
-      const { claim } = answer as Answers["heartbeat"];
-      const renewed = versions.some(
-        ({ record }) =>
-          record.currentClaim?.claimId === claim.claimId && record.currentClaim.expiresAt === claim.expiresAt,
-      );
-      return absent("the renewal", renewed);
-    }
-    case "start":
-      return absent(
-        "the start",
-        last.attempts.some(
-          ({ claimId, startedAt }) => claimId === wish.arguments["claimId"] && startedAt !== undefined,
-        ),
-      );
-    case "confirmCancel":
-      return absent("the end", last.state === "CANCELLED");
-    case "cancel":
-      return absent(
-        "a cancellation",
-        last.history.some(({ to }) => to === "CANCELLED" || to === "CANCELLATION_REQUESTED"),
-      );
-    case "timeout":
-    case "retry":
-      return absent(
-        "the operator's event",
-        last.history.some(({ actor }) => actor === wish.mark),
-      );
-    case "decide":
-      return absent("the decision", sameValue(last.approval?.decision, (answer as Answers["decide"]).decision));
-    default:
-      return undefined;
-  }
+  const [what, isCommitted] = promises[wish.name] ?? [];
+  if (isCommitted?.({ wish, answer, history, versions, last }) !== false) return undefined;
+  return `it was answered ${shown(answer)}, and ${what} is not committed`;
 }
 
 const hasAttempt = (history: History, claim: Answers["claim"]): boolean => {

@@ -1,4 +1,3 @@
-import type { AdmitRequest } from "../../src/core/workload/admission.ts";
 import { admittedIdOf } from "../../src/core/workload/admission.ts";
 import type { Draw } from "./world.ts";
 import { START } from "./world.ts";
@@ -76,7 +75,7 @@ export function planPieces(draw: Draw): readonly Piece[] {
       ...policies,
     };
     pieces.push({
-      workloadId: admittedIdOf(first as unknown as AdmitRequest),
+      workloadId: admittedIdOf(first),
       scope,
       gated: "approval" in policies,
       variants: [first, { ...first, definitionRevision: "2" }],

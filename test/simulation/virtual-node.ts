@@ -50,7 +50,7 @@ export class Pause {
         (value) => this.run(() => resolve(value)),
         (cause: unknown) =>
           this.run(() => {
-            reject(cause as Error);
+            reject(cause);
           }),
       );
     });
@@ -61,22 +61,22 @@ const gatedShard = (shard: Shard, pause: Pause): Shard => ({
   index: shard.index,
   read: (keys, options) => pause.gate(shard.read(keys, options)),
   commit: (commit, options) => pause.gate(shard.commit(commit, options)),
-  follow: ({ families, onEntry, onState }): Follower => {
+  follow: (options): Follower => {
     let cursor = 0;
     const follower = shard.follow({
-      families,
+      families: options.families,
       onEntry: (entry) => {
         const delivered = follower.cursor();
         pause.run(() => {
           cursor = delivered;
-          onEntry(entry);
+          options.onEntry(entry);
         });
       },
       onState: (state) => {
         const delivered = follower.cursor();
         pause.run(() => {
           cursor = delivered;
-          onState(state);
+          options.onState(state);
         });
       },
     });

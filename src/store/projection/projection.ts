@@ -102,7 +102,7 @@ export class Projection {
 
   /** Ends following; whoever waits is told that it will not be seen. */
   async stop(): Promise<void> {
-    await Promise.all(this.#views.map((view) => view.follower?.stop()));
+    await Promise.all(this.#views.map(async (view) => view.follower?.stop()));
     for (const view of this.#views) for (const waiter of view.waiters.splice(0)) waiter.settle(false);
   }
 

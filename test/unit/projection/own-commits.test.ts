@@ -16,7 +16,7 @@ interface Stage {
   readonly projection: Projection;
   readonly record: WorkloadRecord;
   readonly key: string;
-  commit(operationId: string, record: WorkloadRecord): Promise<WorkloadRecord | undefined>;
+  readonly commit: (operationId: string, record: WorkloadRecord) => Promise<WorkloadRecord | undefined>;
 }
 
 /** One view, and a way to commit a new workload that waits until the view has seen it. */
