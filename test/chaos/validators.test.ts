@@ -3,6 +3,7 @@
  * let pass: a judge that has never found anything proves nothing.
  * Method: saved histories with one thing wrong each (`chaos/fixtures/saved`, two of each validator), judged whole.
  */
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tellHealthy } from "../../chaos/fixtures/healthy.ts";
@@ -11,7 +12,8 @@ import type { HistoryLine, Verdict } from "../../chaos/history.ts";
 import { judge, judgeLines, validators } from "../../chaos/validate/judge.ts";
 import { readHistory } from "../../chaos/validate/read-history.ts";
 
-const saved = join(import.meta.dirname, "..", "..", "chaos", "fixtures", "saved");
+const root = join(import.meta.dirname, "..", "..");
+const saved = join(root, "chaos", "fixtures", "saved");
 
 const foundBy = (verdicts: readonly Verdict[]): readonly string[] =>
   verdicts.filter(({ violations }) => violations.length > 0).map(({ validator }) => validator);
@@ -46,6 +48,17 @@ describe("a healthy history", () => {
     expect(verdicts.flatMap(({ validator, violations: found }) => found.map((one) => [validator, one]))).toEqual([]);
     expect(verdicts.filter(({ checked }) => checked === 0).map(({ validator }) => validator)).toEqual([]);
     expect(await linesIn(join(saved, "healthy"))).toEqual(JSON.parse(JSON.stringify(tellHealthy())));
+  });
+});
+
+describe("the description of the judge", () => {
+  it("names every validator with its guarantee", async () => {
+    const text = await readFile(join(root, "chaos", "README.md"), "utf8");
+    const rows = [...text.matchAll(/^\| `([a-z-]+)` \| ([^|]+) \| [^|]+ \|$/gm)].map(([, name, words]) => [
+      name,
+      words,
+    ]);
+    for (const { validator, guarantee } of validators) expect(rows).toContainEqual([validator, guarantee]);
   });
 });
 
