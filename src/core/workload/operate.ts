@@ -71,7 +71,9 @@ export function decideTimeout(
     retryable: true,
     evidence: { timeout: "operator" },
   });
-  return { ok: true, answer: { state: next.state }, change: changeOf("timeout", next) };
+  // Work that nobody holds uses no attempt by it, so this alone could go on for ever: it must leave room for an end.
+  const reserve = record.currentClaim !== undefined || next.state !== "READY";
+  return { ok: true, answer: { state: next.state }, change: changeOf("timeout", next, { reserve }) };
 }
 
 const rearmedStates: readonly WorkloadState[] = ["FAILED", "DEAD_LETTER", "TIMED_OUT"];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fenceOf, refusal, refusedWith, Scene, type Stage } from "./stage.ts";
+import { fenceOf, outcomeOf, refusal, refusedWith, requester, Scene, type Stage } from "./stage.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -139,5 +139,20 @@ export function describeContent(stage: Stage): void {
     const { tenantId } = scene;
     const shown = [answer, await scene.b.get(answer.workload.workloadId), await scene.b.list({ tenantId })];
     expect(JSON.stringify(shown)).not.toContain("hidden");
+  });
+
+  it("times work out as long as its record has room, and cancels it then", async () => {
+    const scene = new Scene(stage);
+    const { tenantId, applicationId } = scene;
+    const constraints = { note: "x".repeat(MEBIBYTE - 4096) };
+    const authorization = { grantId: "g", issuer: "i", subject: requester, tenantId, applicationId, constraints };
+    const { workloadId } = await scene.admitted({ authorization });
+    let refused: string | undefined;
+    for (let count = 0; refused === undefined && count < 100; count += 1) {
+      const outcome = await outcomeOf(scene.a.timeout({ workloadId, actor: "olga" }));
+      if ("code" in outcome) refused = outcome.code;
+    }
+    expect(refused).toBe("WORKLOAD_TOO_LARGE");
+    expect(await scene.a.cancel({ workloadId, actor: "olga" })).toEqual({ state: "CANCELLED" });
   });
 }

@@ -98,6 +98,12 @@ describe("an operator's time-out", () => {
     expect(next.attempts).toEqual(ready.attempts);
     expect(next.history.at(-2)?.evidence).toEqual({ timeout: "operator" });
   });
+
+  it("takes nothing of the room that is kept for an end, when it could go on for ever", () => {
+    expect(timeout(admitted(), T0 + 5).change?.reserve).toBe(false);
+    expect(timeout(running(), T0 + 5).change?.reserve).toBe(true);
+    expect(timeout(admitted({ retryPolicy: { retryOn: [] } }), T0 + 5).change?.reserve).toBe(true);
+  });
 });
 
 describe("a re-arm", () => {
