@@ -43,6 +43,10 @@ const disturbances: readonly Disturbance[] = [
   ),
   async (world) => world.log.restart(),
   async (_world, { node }) => node.client.resetFollowers("the stream was made anew"),
+  async (_world, { node }) => {
+    // Takes as long as its followers take to stop; nobody waits for it.
+    if (!node.isDead) void node.authority.resync();
+  },
   whileSlept(
     (_world, slot) => {
       slot.faults = roughFaults;

@@ -191,8 +191,8 @@ const mildFaults: Faults = {
   followLost: 0.002,
 };
 
-/** Servers that were deposed speak up again and again. */
-const lyingFaults: Faults = { ...mildFaults, falseRefusal: 0.25, staleRead: 0.5 };
+/** Servers that were deposed speak up again and again, and what a follower is told comes in any order. */
+const lyingFaults: Faults = { ...mildFaults, falseRefusal: 0.25, staleRead: 0.5, followReorder: 0.1 };
 
 const heardOf = (cause: unknown): Heard => {
   if (!(cause instanceof MandateError))
