@@ -6,6 +6,7 @@
 import { describe, expect, it } from "vitest";
 import { assert } from "../../../src/base/assert.ts";
 import type { ChangeEvent } from "../../../src/authority/api.ts";
+import { SimulatedLog } from "../../../src/store/simulated/simulated-log.ts";
 import type { VirtualNode } from "../../simulation/virtual-node.ts";
 import { fenceOf, refusal, type FenceArguments } from "./stage.ts";
 import { HOUR, MINUTE, scope, World } from "./virtual-world.ts";
@@ -142,5 +143,59 @@ describe("a view that is built anew", () => {
     await world.settle(node.authority.admit(world.request()));
     await world.queue.advance(100);
     expect(seen).toHaveLength(count);
+  });
+});
+
+describe("a rival that wins every race", () => {
+  it("makes a call end in WORKLOAD_CONFLICT after a bounded number of tries, with nothing of it committed", async () => {
+    const world = new World();
+    const [rival] = await world.nodes("rival");
+    assert(rival !== undefined, "the node is there");
+    const claim = await world.running(rival, HOUR);
+    const client = world.log.client();
+    const [shard] = client.shards;
+    assert(shard !== undefined, "there is a shard");
+    let tries = 0;
+    const commit: typeof shard.commit = async (request, options) => {
+      if (request.puts.some(({ key }) => key.startsWith("w."))) {
+        tries += 1;
+        await rival.authority.heartbeat({ ...fenceOf(claim), extendMs: HOUR });
+      }
+      return shard.commit(request, options);
+    };
+    const beaten = world.node("beaten", {
+      options: {
+        store: {
+          shards: [{ index: 0, read: (...asked) => shard.read(...asked), commit, follow: (how) => shard.follow(how) }],
+          reachable: () => client.reachable(),
+          close: () => client.close(),
+        },
+      },
+    });
+    await beaten.becomeReady();
+    const { workloadId } = claim;
+    const error = await refusal(world.settle(beaten.authority.cancel({ workloadId, actor: "olga" })));
+    expect(error).toMatchObject({ code: "WORKLOAD_CONFLICT", definite: true, retry: true, details: { workloadId } });
+    expect(tries).toBe(24);
+    expect(await world.stateOf(rival, workloadId)).toBe("RUNNING");
+  });
+});
+
+describe("a store that can hold less than the rules allow", () => {
+  it("refuses an output by its size, which the worker can report, and the work ends", async () => {
+    const world = new World();
+    const limits = { valueBytesMax: 100_000 };
+    const log = new SimulatedLog({ clock: world.queue, queue: world.queue, limits });
+    const node = world.node("n1", { log });
+    await node.becomeReady();
+    const claim = await world.running(node, MINUTE, { retryPolicy: { maxAttempts: 1 } });
+    const completed = node.authority.complete({ ...fenceOf(claim), output: "x".repeat(200_000) });
+    expect(await refusal(world.settle(completed))).toMatchObject({
+      code: "WORKLOAD_TOO_LARGE",
+      definite: true,
+      retry: false,
+    });
+    const failed = node.authority.fail({ ...fenceOf(claim), kind: "result_rejected", error: "too large" });
+    expect(await world.settle(failed)).toEqual({ state: "DEAD_LETTER" });
   });
 });
