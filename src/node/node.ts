@@ -127,6 +127,14 @@ export class Node {
     log.info({ nodeId: config.nodeId, url: this.url, epoch: config.epoch, shards: config.shards }, "the node runs");
   }
 
+  /** Builds the view anew from the store alone (contract 5.4). The node is not ready meanwhile. */
+  async resync(): Promise<void> {
+    const { authority } = this.#opened;
+    if (authority === undefined || this.#stopping.signal.aborted) return;
+    this.#options.log.warn({}, "the view is built anew, as it was asked for");
+    await authority.resync();
+  }
+
   /** Takes nothing new, finishes what is under way, and lets everything go. */
   async stop(): Promise<void> {
     const { config, log } = this.#options;

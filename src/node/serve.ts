@@ -53,6 +53,8 @@ export async function serve(config: Config, version: string): Promise<number> {
     log.error({ host: config.httpHost, port: config.httpPort, code }, "HTTP can't listen there");
     return 1;
   }
+  // An operator who does not trust a node's view has it built anew.
+  process.on("SIGUSR2", () => void node.resync());
   const running = node.run().then(
     () => undefined,
     (thrown: unknown) => thrown,

@@ -1,7 +1,8 @@
 // Goal: a node waits for a store that is away, refuses one that it must not use, says why, and leaves in good order.
 // Method: the command as a process against a real nats-server that comes late, is unfit, or has lost its stream.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,6 +80,29 @@ test("a node that finds no store answers, says that it is not ready, and serves 
   expect((await node.exited)?.code).toBe(0);
   expect(await logOf()).toContain("no NATS server can be reached; trying again");
   expect(await logOf()).toContain("an empty one has been made");
+});
+
+test("a node builds its view anew when it is told to, and is ready again", async () => {
+  await nats.start();
+  const { program, arguments: args } = authorityProgram();
+  const env = { ...process.env, MANDATE_NATS_SERVERS: nats.url.replace("nats://", ""), MANDATE_REPLICAS: "1" };
+  const child = spawn(program, [...args, "serve", "--port", "0", "--sync", "any"], { env });
+  try {
+    let output = "";
+    child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+    const times = (words: string): number => output.split(words).length - 1;
+    const heard = (words: string, count: number): Promise<true | undefined> =>
+      poll(async () => (times(words) >= count ? true : undefined), { timeoutMs: 20_000 });
+    expect(await heard("the node is ready", 1)).toBe(true);
+    child.kill("SIGUSR2");
+    expect(await heard("the view is built anew", 1)).toBe(true);
+    expect(await heard("the node is ready", 2)).toBe(true);
+    const ended = once(child, "exit");
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+  } finally {
+    child.kill("SIGKILL");
+  }
 });
 
 test("a node whose store has gone away ends in time when it is told to", async () => {
