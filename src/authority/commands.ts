@@ -57,22 +57,6 @@ interface Addressed {
   readonly requestId?: string | undefined;
 }
 
-/** What the calls on one workload answer, payloads still as they are stored. */
-export interface StoredAnswers {
-  claim: Claim;
-  start: Claim;
-  heartbeat: HeartbeatAnswer;
-  executionContext: ExecutionContext<Payload>;
-  checkpoint: Checkpoint<Payload>;
-  complete: Result<Payload>;
-  fail: StateAnswer;
-  confirmCancel: StateAnswer;
-  cancel: StateAnswer;
-  timeout: StateAnswer;
-  retry: StateAnswer;
-  decide: DecideAnswer;
-}
-
 type Repeat<Answer> = (record: WorkloadRecord, reference: number) => Answer | undefined;
 
 /** Turns the arguments of a call on one workload into the work it asks for. */

@@ -11,8 +11,3 @@ export class AssertionError extends Error {
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }
-
-/** Marks a place that an exhaustive switch can't reach. */
-export function unreachable(value: never): never {
-  throw new AssertionError(`unreachable: ${String(value)}`);
-}

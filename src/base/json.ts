@@ -19,23 +19,20 @@ const step = (path: string, key: string | number): string => {
   return `${path}[${JSON.stringify(key.length > 128 ? `${key.slice(0, 128)}…` : key)}]`;
 };
 
+function numberProblem(value: number): string | undefined {
+  if (!Number.isFinite(value)) return "is not a finite number";
+  if (Object.is(value, -0)) return "is negative zero, which canonical JSON can't carry";
+  if (Number.isInteger(value) && !Number.isSafeInteger(value))
+    return "is an integer beyond ±(2^53 − 1), which readers would round; send it as a string";
+  return undefined;
+}
+
 function primitiveProblem(value: unknown): string | undefined {
-  switch (typeof value) {
-    case "string":
-      return value.isWellFormed() ? undefined : "has a lone surrogate, which UTF-8 can't carry";
-    case "number":
-      if (!Number.isFinite(value)) return "is not a finite number";
-      if (Object.is(value, -0)) return "is negative zero, which canonical JSON can't carry";
-      if (Number.isInteger(value) && !Number.isSafeInteger(value))
-        return "is an integer beyond ±(2^53 − 1), which readers would round; send it as a string";
-      return undefined;
-    case "boolean":
-      return undefined;
-    default:
-      return value === null
-        ? undefined
-        : `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which is not JSON`;
-  }
+  if (value === null || typeof value === "boolean") return undefined;
+  if (typeof value === "string")
+    return value.isWellFormed() ? undefined : "has a lone surrogate, which UTF-8 can't carry";
+  if (typeof value === "number") return numberProblem(value);
+  return `is ${value === undefined ? "undefined" : `a ${typeof value}`}, which is not JSON`;
 }
 
 /**

@@ -176,6 +176,5 @@ export const listRequest = z.strictObject({
   cursor: text.optional(),
 });
 
-export type ClaimRequest = z.output<typeof claimRequest>;
 export type ClaimNextRequest = z.output<typeof claimNextRequest>;
 export type ListRequest = z.output<typeof listRequest>;
