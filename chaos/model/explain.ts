@@ -132,5 +132,7 @@ export function explainCommit(before: WorkloadRecord | undefined, after: Workloa
   }
   const found = examine[command](examination);
   compare(examination, command);
+  const updatedAt = Math.max(before.updatedAt, found.at);
+  examination.require(after.updatedAt === updatedAt, "succession", `updatedAt is ${after.updatedAt}, not ${updatedAt}`);
   return { command, ...found, breaches: examination.breaches };
 }

@@ -1,34 +1,40 @@
+import type { WorkLine } from "../history.ts";
 import { same } from "../model/same.ts";
 import type { CallFact } from "./call-facts.ts";
-import { claimsIn, type AnsweredClaim } from "./effects.ts";
-import type { Facts, Version, WorkloadFacts } from "./facts.ts";
-import { fieldsOf, numberOf, subjectText, textOf, type Fields } from "./fields.ts";
+import { claimsIn } from "./effects.ts";
+import type { Facts, WorkloadFacts } from "./facts.ts";
+import { fieldsOf, numberOf, textOf, type Fields } from "./fields.ts";
 import type { Validator } from "./validator.ts";
 
 /** Says what of an answer is not in the store; nothing when all of it is. */
 type Check = (call: CallFact, workload: WorkloadFacts, facts: Facts) => string | undefined;
 
-const claimVersionOf = (workload: WorkloadFacts | undefined, fencingToken: number): Version | undefined =>
-  workload?.versions.find((version) => version.command === "claim" && version.fencingToken === fencingToken);
-
-/** A claim as it was handed out, against the one that is committed under its token. */
-function findMissingClaim(claim: AnsweredClaim, facts: Facts): string | undefined {
-  const version = claimVersionOf(facts.workloads.get(claim.workloadId), claim.fencingToken);
-  const committed = version?.claim;
-  if (committed === undefined) return `the claim with token ${claim.fencingToken} is not committed`;
-  const right = committed.claimId === claim.claimId && committed.workerId === claim.workerId;
-  return right ? undefined : `token ${claim.fencingToken} is the claim of ${committed.workerId}, not ${claim.workerId}`;
+/** A claim of which a worker says that it was handed it, against the one that is committed under its token. */
+function findMissingClaim(line: WorkLine, facts: Facts): string | undefined {
+  const workload = facts.workloads.get(line.workloadId);
+  const { fencingToken, claimId, workerId } = line;
+  const committed = workload?.versions.find(
+    (version) => version.command === "claim" && version.fencingToken === fencingToken,
+  )?.claim;
+  if (committed === undefined) return `the claim with token ${fencingToken} is not committed`;
+  const right = committed.claimId === claimId && committed.workerId === workerId;
+  return right ? undefined : `token ${fencingToken} is the claim of ${committed.workerId}, not ${workerId}`;
 }
 
-/** The answer's claim is one that was committed at some time with this very end of its lease. */
-function findMissingLease(answer: Fields, workload: WorkloadFacts): string | undefined {
-  const token = numberOf(answer["fencingToken"]);
-  const committed = workload.versions.some(
-    ({ claim }) => claim?.fencingToken === token && claim?.expiresAt === answer["expiresAt"],
-  );
-  return committed
-    ? undefined
-    : `no lease under token ${token} that ends at ${numberOf(answer["expiresAt"])} is committed`;
+/** An answered claim is one that was committed at some time, with this very lease. */
+function findMissingLease(answered: unknown, facts: Facts): string | undefined {
+  const { workloadId, fencingToken, expiresAt } = fieldsOf(answered);
+  const versions = facts.workloads.get(textOf(workloadId) ?? "")?.versions ?? [];
+  if (versions.some(({ claim }) => claim !== undefined && same(claim, answered))) return undefined;
+  return `no such claim with token ${numberOf(fencingToken)} that ends at ${numberOf(expiresAt)} is committed`;
+}
+
+/** A workload that was shown is one of its committed versions, to the last field. */
+function findUnknownVersion(answered: Fields, workload: WorkloadFacts): string | undefined {
+  if (answered["honest"] !== true) return "its input was shown as another";
+  const { fingerprint, state, events } = answered;
+  if (workload.versions.some((version) => version.fingerprint === fingerprint)) return undefined;
+  return `no committed version is ${textOf(state)} with ${numberOf(events)} events as it was shown`;
 }
 
 const hasEffect =
@@ -56,23 +62,24 @@ const checks: { readonly [call: string]: Check } = {
     if (answered["workloadId"] !== workload.workloadId) return "the answer names another workload";
     if (call.args["digest"] !== workload.digest) return "what was admitted under the key differs from the request";
     if (answered["createdAt"] !== workload.record.createdAt) return "the answer is another creation";
-    return workload.versions[0]?.command === "admit" ? undefined : "its creation is not committed";
+    if (workload.versions[0]?.command !== "admit") return "its creation is not committed";
+    return findUnknownVersion(answered, workload);
   },
-  start: (call, workload) => findMissingLease(fieldsOf(call.answer), workload),
-  heartbeat: (call, workload) => findMissingLease(fieldsOf(fieldsOf(call.answer)["claim"]), workload),
+  start: (call, _workload, facts) => findMissingLease(call.answer, facts),
+  heartbeat: (call, _workload, facts) => findMissingLease(fieldsOf(call.answer)["claim"], facts),
   checkpoint: (call, workload, facts) => {
-    const { checkpointId, stateHash } = fieldsOf(call.answer);
-    const kept = workload.record.checkpoints.some(
-      (one) => one.checkpointId === checkpointId && one.stateHash === stateHash,
-    );
-    return kept ? hasEffect("the checkpoint")(call, workload, facts) : `${textOf(checkpointId)} is not committed`;
+    const { honest, ...answered } = fieldsOf(call.answer);
+    const kept = workload.record.checkpoints.some(({ state: _state, ...one }) => same(one, answered));
+    if (!kept || honest !== true) return `${textOf(answered["checkpointId"])} is not committed like that`;
+    return hasEffect("the checkpoint")(call, workload, facts);
   },
   complete: (call, workload, facts) => {
-    const { resultId, outputHash, provenance } = fieldsOf(call.answer);
+    const { honest, ...answered } = fieldsOf(call.answer);
     const { result } = workload.record;
-    if (result === undefined || result.resultId !== resultId) return `the result ${textOf(resultId)} is not committed`;
-    const right = result.outputHash === outputHash && same(result.provenance, provenance);
-    return right ? hasEffect("the completion")(call, workload, facts) : "another result is committed";
+    if (result === undefined) return `the result ${textOf(answered["resultId"])} is not committed`;
+    const { output: _output, ...kept } = result;
+    if (!same(kept, answered) || honest !== true) return "another result is committed";
+    return hasEffect("the completion")(call, workload, facts);
   },
   fail: hasState("the failure"),
   confirmCancel: hasState("the end"),
@@ -80,32 +87,18 @@ const checks: { readonly [call: string]: Check } = {
   timeout: hasState("the time-out"),
   retry: hasState("the re-arm"),
   decide: (call, workload) => {
-    const { outcome, decidedBy } = fieldsOf(fieldsOf(call.answer)["decision"]);
+    const answered = fieldsOf(call.answer)["decision"];
     const { decision, given = [] } = workload.record.approval ?? {};
-    const made = [decision, ...given].some(
-      (one) => one !== undefined && one.outcome === outcome && subjectText(one.decidedBy) === subjectText(decidedBy),
-    );
-    return made ? undefined : `the decision ${textOf(outcome)} is not committed`;
+    if ([decision, ...given].some((one) => one !== undefined && same(one, answered))) return undefined;
+    return `the decision ${textOf(fieldsOf(answered)["outcome"])} is not committed like that`;
   },
-  get: (call, workload) => {
-    const { state, events, updatedAt, fencingToken } = fieldsOf(call.answer);
-    const shown = workload.versions.some(
-      (version) =>
-        version.state === state &&
-        version.events === events &&
-        version.updatedAt === updatedAt &&
-        version.fencingToken === fencingToken,
-    );
-    return shown
-      ? undefined
-      : `no committed version is ${textOf(state)} with ${numberOf(events)} events as it was shown`;
-  },
+  get: (call, workload) => findUnknownVersion(fieldsOf(call.answer), workload),
 };
 
 function findMissing(call: CallFact, facts: Facts): string | undefined {
   if (call.call === "claim" || call.call === "claimNext") {
     for (const claim of claimsIn(call.call, call.answer)) {
-      const missing = findMissingClaim(claim, facts);
+      const missing = findMissingLease(claim, facts);
       if (missing !== undefined) return missing;
     }
     return undefined;
@@ -128,10 +121,11 @@ export const acknowledgedEffects: Validator = {
       const workloadId = call.workloadId ?? claimsIn(call.call, call.answer)[0]?.workloadId;
       findings.violation(`${call.call} ${call.id} was acknowledged, but ${missing}`, { workloadId, evidence: call });
     }
-    for (const { event, worker, workloadId, workerId, claimId, fencingToken } of facts.work) {
-      if (event !== "handed") continue;
+    for (const line of facts.work) {
+      if (line.event !== "handed") continue;
       findings.count();
-      const missing = findMissingClaim({ workloadId, claimId, workerId, fencingToken, expiresAt: 0 }, facts);
+      const { workloadId, worker } = line;
+      const missing = findMissingClaim(line, facts);
       if (missing !== undefined) findings.violation(`${worker} was handed work, but ${missing}`, { workloadId });
     }
   },

@@ -2,6 +2,7 @@ import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
 import type { CallLine } from "../history.ts";
 import { hashOf, workloadIdOf, type Scope } from "../model/identities.ts";
 import { fieldsOf, itemsOf, textOf, type Fields } from "./fields.ts";
+import { workloadFingerprint } from "./fingerprint.ts";
 import { requestDigest } from "./request-digest.ts";
 
 /** A place in the store's order. */
@@ -11,8 +12,8 @@ export interface Position {
 }
 
 /**
- * One call, or one item of a batch, reduced to what the validators compare: payloads are hashes, and an answered workload
- * is its digest. `kind` is `refused` only for a definite refusal: one that may have happened after all is `unknown`.
+ * One call, or one item of a batch, reduced to what the validators compare: payloads are hashes (`honest`: an answered one
+ * is what its hash says), and an answered workload is its fingerprint. `kind` is `refused` only for a definite refusal: one that may have happened after all is `unknown`.
  */
 export interface CallFact {
   readonly id: number;
@@ -49,19 +50,19 @@ export function parsePosition(text: string | undefined): Position | undefined {
   return revision === undefined ? undefined : { shard: Number(shard), revision: Number(revision) };
 }
 
-/** A workload as an answer shows it: what it was admitted with, and how far it has come. */
+/** A workload as an answer shows it: which one, and the fingerprint of the version that it is. */
 function reduceWorkload(value: unknown): Fields {
   const workload = fieldsOf(value);
-  const { workloadId, state, history, updatedAt, fencingToken, createdAt, inputHash } = workload;
+  const { workloadId, state, createdAt, inputHash } = workload;
   return {
     workloadId,
     state,
-    events: itemsOf(history).length,
-    updatedAt,
-    fencingToken,
     createdAt,
     inputHash,
+    events: itemsOf(workload["history"]).length,
     digest: requestDigest(workload),
+    fingerprint: workloadFingerprint(workload),
+    honest: hashOf(workload["input"] ?? null) === inputHash,
   };
 }
 
@@ -110,9 +111,9 @@ function reduceAnswer(call: string, answer: unknown): unknown {
     case "get":
       return reduceWorkload(answer);
     case "checkpoint":
-      return without(fields, "state");
+      return { ...without(fields, "state"), honest: hashOf(fields["state"] ?? null) === fields["stateHash"] };
     case "complete":
-      return without(fields, "output");
+      return { ...without(fields, "output"), honest: hashOf(fields["output"] ?? null) === fields["outputHash"] };
     case "executionContext":
     case "list":
     case "explain":

@@ -5,6 +5,7 @@ import { explainCommit } from "../model/explain.ts";
 import { beginsWith } from "../model/same.ts";
 import type { Step, World } from "../model/step.ts";
 import type { LocatedBreach, Version, WorkloadFacts } from "./facts.ts";
+import { workloadFingerprint } from "./fingerprint.ts";
 import { lightRecord, wrongHashes } from "./light-record.ts";
 import { requestDigest } from "./request-digest.ts";
 
@@ -88,7 +89,7 @@ export class Chain implements WorkloadFacts {
       at,
       state: after.state,
       events: after.history.length,
-      updatedAt: after.updatedAt,
+      fingerprint: workloadFingerprint(after),
       fencingToken: after.fencingToken,
       checkpoints: after.checkpoints.length,
       operation: entry.operations.at(-1) ?? "",

@@ -22,7 +22,8 @@ export interface Version {
   readonly state: WorkloadState;
   /** How many events the history has. */
   readonly events: number;
-  readonly updatedAt: number;
+  /** See `workloadFingerprint`. */
+  readonly fingerprint: number;
   readonly fencingToken: number;
   readonly checkpoints: number;
   readonly operation: string;
