@@ -7,7 +7,8 @@ import { Node } from "./node.ts";
 const makeLog = (config: Config): Log =>
   pino({
     level: config.logLevel,
-    base: { node: config.nodeId },
+    // Every line says in which mode the node runs (contract 4.3).
+    base: { node: config.nodeId, mode: "open" },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level) => ({ level }) },
   });

@@ -80,6 +80,9 @@ test("a node that finds no store answers, says that it is not ready, and serves 
   expect((await node.exited)?.code).toBe(0);
   expect(await logOf()).toContain("no NATS server can be reached; trying again");
   expect(await logOf()).toContain("an empty one has been made");
+  const lines = (await logOf()).split("\n").filter((line) => line.startsWith("{"));
+  expect(lines.length).toBeGreaterThan(3);
+  for (const line of lines) expect(JSON.parse(line)).toMatchObject({ node: "a1", mode: "open" });
 });
 
 test("a node builds its view anew when it is told to, and is ready again", async () => {
