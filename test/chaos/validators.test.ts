@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { tellHealthy } from "../../chaos/fixtures/healthy.ts";
 import { violations } from "../../chaos/fixtures/violations.ts";
 import type { HistoryLine, Verdict } from "../../chaos/history.ts";
+import { seededRandom } from "../../src/base/random.ts";
 import { judge, judgeLines, validators } from "../../chaos/validate/judge.ts";
 import { readHistory } from "../../chaos/validate/read-history.ts";
 
@@ -48,6 +49,44 @@ describe("a healthy history", () => {
     expect(verdicts.flatMap(({ validator, violations: found }) => found.map((one) => [validator, one]))).toEqual([]);
     expect(verdicts.filter(({ checked }) => checked === 0).map(({ validator }) => validator)).toEqual([]);
     expect(await linesIn(join(saved, "healthy"))).toEqual(JSON.parse(JSON.stringify(tellHealthy())));
+  });
+});
+
+/** The paths of all values in a JSON value, but those of the grant, which is the requester's to say. */
+function pathsIn(value: unknown, path: readonly string[] = []): readonly (readonly string[])[] {
+  if (typeof value !== "object" || value === null) return [path];
+  return Object.entries(value).flatMap(([name, member]) =>
+    name === "authorization" ? [] : pathsIn(member, [...path, name]),
+  );
+}
+
+/** A value with one of its leaves changed. */
+function corrupted(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined)
+    return typeof value === "number" ? value + 1 : typeof value === "boolean" ? !value : `${String(value)}x`;
+  const members = value as { readonly [name: string]: unknown };
+  const changed = corrupted(members[name], rest);
+  if (Array.isArray(value)) return value.map((item: unknown, index) => (String(index) === name ? changed : item));
+  return { ...members, [name]: changed };
+}
+
+describe("a single corrupted value of a committed record", () => {
+  const healthy = JSON.parse(JSON.stringify(tellHealthy())) as readonly HistoryLine[];
+  const places = healthy.flatMap((line, index) =>
+    line.line === "entry" ? pathsIn(line.record, ["record"]).map((path) => ({ index, path })) : [],
+  );
+
+  it("is found wherever it is", async () => {
+    const random = seededRandom(7);
+    const missed: string[] = [];
+    for (let tries = 0; tries < 120; tries++) {
+      const place = places[Math.floor(random() * places.length)];
+      if (place === undefined) continue;
+      const { index, path } = place;
+      const lines = healthy.map((line, at) => (at === index ? (corrupted(line, path) as HistoryLine) : line));
+      if (foundBy(await judgeLines(lines)).length === 0) missed.push(`${index} ${path.join(".")}`);
+    }
+    expect(missed).toEqual([]);
   });
 });
 
