@@ -1,4 +1,4 @@
-import type { Link, LinkShape } from "../network/link.ts";
+import type { Healing, Link, LinkShape } from "../network/link.ts";
 import { pause } from "../pause.ts";
 import type { RingServer } from "../system/nats-ring.ts";
 import { streamOf } from "../system/setting.ts";
@@ -17,8 +17,8 @@ function cutLinks(links: readonly Link[], how: Cut): void {
   }
 }
 
-const healLinks = (links: readonly Link[], spreadMs: number): Promise<void> => {
-  for (const link of links) link.heal(spreadMs);
+const healLinks = (links: readonly Link[], healing: Healing): Promise<void> => {
+  for (const link of links) link.heal(healing);
   return Promise.resolve();
 };
 
@@ -55,26 +55,41 @@ function clientLinksTo(world: World, name: string): readonly Link[] {
 const ROUTES = "routes";
 
 /**
- * One server cut off from the others, mostly the leader; its clients stay with it, or are cut off as well. Around nine
- * seconds are the worst: it still holds itself to be the leader when it comes back, connection by connection.
+ * How a cut server comes back. All at once; connection by connection; or so that clients' requests pass before what the
+ * servers tell each other of who leads: for those seconds the former leader answers from its old state beside the new one.
  */
+function drawReturn({ draw }: World): { readonly lastMs: number; readonly healing: Healing } {
+  if (draw.chance(0.5))
+    return {
+      lastMs: draw.whole(5_000, 8_000),
+      healing: { spreadMs: draw.whole(0, 300), raftLateMs: draw.whole(1_500, 4_000) },
+    };
+  const lastMs = draw.chance(0.4) ? draw.whole(8_000, 9_500) : draw.whole(500, 8_000);
+  return { lastMs, healing: { spreadMs: draw.chance(0.6) ? draw.whole(500, 5_000) : 0 } };
+}
+
+/** One server cut off from the others, mostly the leader; its clients stay with it, or are cut off as well. */
 export const isolateServer: Planner = async (world) => {
   const { draw } = world;
   const { server } = await drawServer(world);
-  const how: Cut = draw.chance(0.75) ? "held" : "refused";
-  const withClients = draw.chance(0.25);
+  const how: Cut = draw.chance(0.8) ? "held" : "refused";
+  const withClients = draw.chance(0.2);
   const links = [...routesOf(world, server.name), ...(withClients ? clientLinksTo(world, server.name) : [])];
-  const spreadMs = draw.chance(0.7) ? draw.whole(500, 5_000) : 0;
+  const { lastMs, healing } = drawReturn(world);
   return {
     fault: "isolate-server",
     target: server.name,
     locks: [ROUTES, ...(withClients ? ["client-links"] : [])],
-    lastMs: draw.chance(0.5) ? draw.whole(8_000, 9_500) : draw.whole(500, 8_000),
+    lastMs,
     begin: () => {
       cutLinks(links, how);
-      return Promise.resolve({ how, withClients, spreadMs });
+      return Promise.resolve({ how, withClients, ...healing });
     },
-    end: () => healLinks(links, spreadMs),
+    end: async () => {
+      await healLinks(links, healing);
+      // Until every connection is back the network is not whole.
+      await pause((healing.spreadMs ?? 0) + (healing.raftLateMs ?? 0));
+    },
   };
 };
 
@@ -95,7 +110,7 @@ export const cutOneWay: Planner = async (world) => {
       for (const other of others) shapeBetween(world, [server.name, other.name], { away, home });
       return Promise.resolve();
     },
-    end: () => healLinks(links, draw.whole(0, 3_000)),
+    end: () => healLinks(links, { spreadMs: draw.whole(0, 3_000) }),
   };
 };
 
@@ -115,7 +130,7 @@ export const cutPair: Planner = ({ system, draw }) => {
       cutLinks(links, how);
       return Promise.resolve({ how });
     },
-    end: () => healLinks(links, draw.whole(0, 3_000)),
+    end: () => healLinks(links, { spreadMs: draw.whole(0, 3_000) }),
   };
 };
 
@@ -133,7 +148,7 @@ export const slowRoutes: Planner = async (world) => {
       for (const link of links) link.shape({ toServer: late, toClient: late });
       return Promise.resolve(late);
     },
-    end: () => healLinks(links, 0),
+    end: () => healLinks(links, {}),
   };
 };
 
@@ -159,7 +174,7 @@ function clientFault(
       what.make(client.links);
       return Promise.resolve(what.details);
     },
-    end: () => healLinks(client.links, what.spreadMs ?? 0),
+    end: () => healLinks(client.links, { spreadMs: what.spreadMs ?? 0 }),
   };
 }
 

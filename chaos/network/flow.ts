@@ -27,6 +27,8 @@ export interface FlowOptions {
   /** Until when this very connection is held though its link has healed, ms of performance.now(). */
   readonly heldUntil: () => number;
   readonly random: () => number;
+  /** Sees every piece as it arrives. */
+  readonly onPiece?: (piece: Buffer) => void;
   /** Given for links that carry the NATS client protocol: sees each message as it arrives and as it is handed on. */
   readonly nats?: { readonly arrived: (frame: NatsFrame) => void; readonly passed: (frame: NatsFrame) => void };
 }
@@ -98,6 +100,7 @@ export class Flow {
   }
 
   #take(chunk: Buffer): void {
+    this.#options.onPiece?.(chunk);
     if (this.#reader === undefined) this.#enqueue(chunk, undefined);
     else
       for (const frame of this.#reader.push(chunk)) {

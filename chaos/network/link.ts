@@ -23,11 +23,23 @@ export interface LinkShape {
   readonly refuse?: boolean;
 }
 
+/** When the connections of a link come back, ms after it has healed. */
+export interface Healing {
+  /** Each at some moment within so much. */
+  readonly spreadMs?: number;
+  /** Those between nats-servers over which they agree on who leads: that much later. */
+  readonly raftLateMs?: number;
+}
+
+/** How a nats-server introduces the connection that is kept for the traffic among the servers themselves. */
+const RAFT_MARK = '"route_account":"$SYS"';
+
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
   readonly flows: readonly Flow[];
   heldUntil: number;
+  raft: boolean;
 }
 
 /**
@@ -72,11 +84,11 @@ export class Link {
     for (const { flows } of this.#pairs) for (const flow of flows) flow.flush();
   }
 
-  /** Everything passes again, connection by connection within `spreadMs`. Torn ones are reset. */
-  heal(spreadMs = 0): void {
+  /** Everything passes again, connection by connection. Torn ones are reset. */
+  heal({ spreadMs = 0, raftLateMs = 0 }: Healing = {}): void {
     const now = performance.now();
     for (const pair of this.#pairs) {
-      pair.heldUntil = now + spreadMs * this.#options.random();
+      pair.heldUntil = now + spreadMs * this.#options.random() + (pair.raft ? raftLateMs : 0);
       if (pair.flows.some(({ torn }) => torn)) this.#reset(pair);
     }
     this.shape({ toServer: clear, toClient: clear, refuse: false });
@@ -112,7 +124,14 @@ export class Link {
     }
     const server = connect({ port: this.#options.target, host: "127.0.0.1", noDelay: true, allowHalfOpen: true });
     const tapped = this.#options.tap?.connection();
-    const shared = { heldUntil: () => pair.heldUntil, random: this.#options.random };
+    const onPiece = (piece: Buffer): void => {
+      if (piece.includes(RAFT_MARK)) pair.raft = true;
+    };
+    const shared = {
+      heldUntil: () => pair.heldUntil,
+      random: this.#options.random,
+      ...(tapped === undefined ? { onPiece } : {}),
+    };
     const flows = [
       new Flow({
         from: client,
@@ -129,7 +148,7 @@ export class Link {
         ...(tapped === undefined ? {} : { nats: tapped.toClient }),
       }),
     ];
-    const pair: Pair = { client, server, flows, heldUntil: 0 };
+    const pair: Pair = { client, server, flows, heldUntil: 0, raft: false };
     this.#pairs.add(pair);
     for (const socket of [client, server])
       socket.on("close", () => {
