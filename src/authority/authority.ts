@@ -285,10 +285,10 @@ export class Authority {
       onLater: (at) => this.#wakeBy(at),
     });
     parts.projection.listen(({ workload }) => {
-      const { record, node, action } = workload;
-      if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(record), node);
+      const { outline, node, action } = workload;
+      if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(outline), node);
       if (this.#watchers.size === 0) return;
-      const event = changeEventOf(workload);
+      const event = changeEventOf(workload, outline);
       for (const watcher of this.#watchers) watcher(event);
     });
     return parts;

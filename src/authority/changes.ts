@@ -1,23 +1,23 @@
+import type { Outline } from "../store/projection/outline.ts";
 import type { Projected } from "../store/projection/projected.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import type { ChangeEvent } from "./api.ts";
 
 /** What a watcher is told about a workload's newest version. */
-export function changeEventOf(workload: Projected): ChangeEvent {
-  const { record, shard, revision } = workload;
-  const event = record.history.at(-1);
+export function changeEventOf({ shard, revision }: Projected, outline: Outline): ChangeEvent {
+  const { workloadId, tenantId, applicationId, definitionId, state, createdAt, lastEvent } = outline;
   return {
     shard,
     revision,
-    workloadId: record.workloadId,
-    tenantId: record.tenantId,
-    applicationId: record.applicationId,
-    definitionId: record.definitionId,
-    state: record.state,
-    type: event?.type ?? "workload.created",
-    actor: event?.actor ?? "",
-    sequence: event?.sequence ?? 0,
-    at: event?.at ?? record.createdAt,
+    workloadId,
+    tenantId,
+    applicationId,
+    definitionId,
+    state,
+    type: lastEvent?.type ?? "workload.created",
+    actor: lastEvent?.actor ?? "",
+    sequence: lastEvent?.sequence ?? 0,
+    at: lastEvent?.at ?? createdAt,
   };
 }
 
@@ -28,9 +28,9 @@ export function changesSince(
   matches: (event: ChangeEvent) => boolean,
 ): readonly ChangeEvent[] {
   const found: ChangeEvent[] = [];
-  for (const workload of projection.index.all()) {
+  for (const { workload, outline } of projection.index.outlined()) {
     if (workload.revision <= (positions[workload.shard] ?? 0)) continue;
-    const event = changeEventOf(workload);
+    const event = changeEventOf(workload, outline);
     if (matches(event)) found.push(event);
   }
   return found.sort((left, right) => left.shard - right.shard || left.revision - right.revision);

@@ -6,9 +6,9 @@ export class Settling {
   readonly #waiting = new Map<string, Set<() => void>>();
 
   constructor(projection: Projection) {
-    projection.listen(({ workload: { record } }) => {
-      if (this.#waiting.size === 0 || !settledStates.includes(record.state)) return;
-      for (const wake of this.#waiting.get(record.workloadId) ?? []) wake();
+    projection.listen(({ workload: { outline } }) => {
+      if (this.#waiting.size === 0 || !settledStates.includes(outline.state)) return;
+      for (const wake of this.#waiting.get(outline.workloadId) ?? []) wake();
     });
   }
 

@@ -1,4 +1,5 @@
 import { Packr } from "msgpackr";
+import { copyText } from "../base/shared-text.ts";
 import type { GrantSnapshot, WorkloadRecord } from "../core/workload/record.ts";
 import { isWorkloadState } from "../core/workload/states.ts";
 import { FORMAT_VERSION } from "./version.ts";
@@ -23,17 +24,35 @@ export interface StoredWorkload {
   readonly writable: boolean;
 }
 
+/** Many records hold the same grant, and every version of a record the same as the one before. */
+const GRANTS_MAX = 4096;
+const grants = new Map<string, GrantSnapshot>();
+
+function readGrant(text: string): GrantSnapshot {
+  const known = grants.get(text);
+  if (known !== undefined) return known;
+  if (grants.size >= GRANTS_MAX) grants.clear();
+  const grant = JSON.parse(text) as GrantSnapshot;
+  grants.set(copyText(text), grant);
+  return grant;
+}
+
 export const encodeWorkload = (record: WorkloadRecord): Uint8Array =>
   packr.pack({ ...record, v: FORMAT_VERSION, authorization: JSON.stringify(record.authorization) });
+
+/** A record as it was unpacked. */
+type StoredRecord = Omit<WorkloadRecord, "authorization"> & { v?: unknown; authorization: unknown };
 
 /** Decodes a workload record; `undefined` when the bytes hold none. */
 export function decodeWorkload(bytes: Uint8Array): StoredWorkload | undefined {
   try {
-    const value = packr.unpack(bytes) as (WorkloadRecord & { v?: unknown; authorization: unknown }) | null;
+    const value = packr.unpack(bytes) as StoredRecord | null;
     if (typeof value !== "object" || value === null || typeof value.workloadId !== "string") return undefined;
-    const { v, authorization, ...rest } = value;
-    const grant = (typeof authorization === "string" ? JSON.parse(authorization) : authorization) as GrantSnapshot;
-    const record: WorkloadRecord = { ...rest, authorization: grant };
+    const { v, authorization } = value;
+    // The object is ours alone: taking away what was written last, and changing in place, is far cheaper than a copy.
+    delete value.v;
+    if (typeof authorization === "string") value.authorization = readGrant(authorization);
+    const record = value as WorkloadRecord;
     return { record, writable: v === FORMAT_VERSION && isWorkloadState(record.state) && record.contractVersion <= 2 };
   } catch {
     return undefined;

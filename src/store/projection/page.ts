@@ -2,6 +2,7 @@ import type { ListRequest } from "../../wire/requests.ts";
 import { workloadStates } from "../../core/workload/states.ts";
 import { sameSubject } from "../../core/subject.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
+import type { Outline } from "./outline.ts";
 import { mergedRanks } from "./merged-ranks.ts";
 import { compareRank, type Projected, type Rank } from "./projected.ts";
 import { queueOf } from "./ready-queues.ts";
@@ -15,15 +16,14 @@ export interface PageFilter extends Omit<ListRequest, "limit" | "cursor"> {
 const statesOf = (state: PageFilter["state"]): readonly WorkloadRecord["state"][] =>
   state === undefined ? workloadStates : typeof state === "string" ? [state] : state;
 
-function matches(record: WorkloadRecord, filter: PageFilter): boolean {
-  if (filter.tenantId !== undefined && record.tenantId !== filter.tenantId) return false;
-  if (filter.applicationId !== undefined && record.applicationId !== filter.applicationId) return false;
-  if (filter.definitionId !== undefined && record.definitionId !== filter.definitionId) return false;
-  if (filter.requestedBy !== undefined && !sameSubject(record.requestedBy, filter.requestedBy)) return false;
-  if (filter.workerId !== undefined && record.attempts.at(-1)?.workerId !== filter.workerId) return false;
-  if (filter.createdFrom !== undefined && record.createdAt < filter.createdFrom) return false;
-  if (filter.createdTo !== undefined && record.createdAt >= filter.createdTo) return false;
-  return filter.matches?.(record) !== false;
+function matches(outline: Outline, filter: PageFilter): boolean {
+  if (filter.tenantId !== undefined && outline.tenantId !== filter.tenantId) return false;
+  if (filter.applicationId !== undefined && outline.applicationId !== filter.applicationId) return false;
+  if (filter.definitionId !== undefined && outline.definitionId !== filter.definitionId) return false;
+  if (filter.requestedBy !== undefined && !sameSubject(outline.requestedBy, filter.requestedBy)) return false;
+  if (filter.workerId !== undefined && outline.workerId !== filter.workerId) return false;
+  if (filter.createdFrom !== undefined && outline.createdAt < filter.createdFrom) return false;
+  return filter.createdTo === undefined || outline.createdAt < filter.createdTo;
 }
 
 /** Encodes the place after which the next page begins. */
@@ -60,17 +60,16 @@ export function pageOf(
     tenantId !== undefined && applicationId !== undefined ? queueOf({ tenantId, applicationId }) : undefined;
   const sets = [...index.ranksOf(statesOf(filter.state), queue)].map((ranks) => ranks.items(range.after));
   const workloads: Projected[] = [];
+  let last: Rank | undefined;
   for (const rank of mergedRanks(sets)) {
     if (range.after !== undefined && compareRank(rank, range.after) <= 0) continue;
     const workload = index.get(rank.workloadId);
-    if (workload === undefined || !matches(workload.record, filter)) continue;
-    const last = workloads.at(-1);
-    if (workloads.length === range.limit && last !== undefined)
-      return {
-        workloads,
-        next: { priority: last.record.priority, createdAt: last.record.createdAt, workloadId: last.record.workloadId },
-      };
+    const outline = index.outline(rank.workloadId);
+    if (workload === undefined || outline === undefined || !matches(outline, filter)) continue;
+    if (filter.matches?.(workload.record) === false) continue;
+    if (workloads.length === range.limit && last !== undefined) return { workloads, next: last };
     workloads.push(workload);
+    last = { priority: rank.priority, createdAt: rank.createdAt, workloadId: rank.workloadId };
   }
   return { workloads };
 }

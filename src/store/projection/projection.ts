@@ -5,6 +5,7 @@ import { decodeNodeHeartbeat, decodeWorkload, isFormatSupported, type NodeHeartb
 import { META_KEY } from "../keys.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
+import { HeldWorkload, WarmRecords } from "./held-workload.ts";
 import type { ReadyHooks } from "./ready-queues.ts";
 import { WorkloadIndex } from "./workload-index.ts";
 
@@ -20,7 +21,7 @@ export interface NodeSeen extends NodeHeartbeat {
 export interface Delivered {
   readonly shard: number;
   readonly revision: number;
-  readonly workload: Projected;
+  readonly workload: HeldWorkload;
 }
 
 /** A commit of this node that is on its way: what the log will deliver for one key. */
@@ -80,6 +81,7 @@ export class Projection {
   readonly #nodes = new Map<string, NodeSeen>();
   readonly #listeners = new Set<(delivered: Delivered) => void>();
   readonly #expected = new Map<string, Expected>();
+  readonly #warm = new WarmRecords();
   #held: { shard: Shard; entry: Entry }[] | undefined;
 
   constructor(options: ProjectionOptions) {
@@ -137,7 +139,9 @@ export class Projection {
 
   /** Takes a version in that was read or committed outside the follower. Older than what is known: ignored. */
   adopt(workload: Projected): void {
-    this.#file(workload);
+    const known = this.index.get(workload.record.workloadId);
+    if (known !== undefined && known.shard === workload.shard && known.revision >= workload.revision) return;
+    this.#file(workload)?.warm();
   }
 
   /** All shards delivered everything that was committed before they began, and none is broken off. */
@@ -214,15 +218,21 @@ export class Projection {
   #takeWorkload(shard: Shard, entry: Entry): void {
     const workloadId = entry.key.slice(entry.key.lastIndexOf(".") + 1);
     const known = this.index.get(workloadId);
-    // Our own commit, or one that a read brought, is here already: no need to decode it again.
-    let workload = known?.shard === shard.index && known.revision === entry.revision ? known : undefined;
-    if (workload === undefined) {
-      workload = this.#asExpected(shard, entry) ?? this.#decode(shard, entry);
-      if (workload === undefined || !this.#file(workload)) return;
+    let workload: HeldWorkload | undefined;
+    if (known instanceof HeldWorkload && known.shard === shard.index && known.revision === entry.revision) {
+      // Our own commit, or one that a read brought, is here already: no need to decode it again.
+      known.keep(entry.value);
+      workload = known;
+    } else {
+      const found = this.#asExpected(shard, entry) ?? this.#decode(shard, entry);
+      workload = found === undefined ? undefined : this.#file(found, entry.value);
     }
-    if (this.#listeners.size === 0) return;
+    if (workload === undefined) return;
     const delivered = { shard: shard.index, revision: entry.revision, workload };
     for (const listener of this.#listeners) listener(delivered);
+    // What is loaded is history for the most part.
+    if (this.#view(shard.index).state === "current") workload.warm();
+    else workload.cool();
   }
 
   /** What an entry holds if it is a commit of this node that has not been acknowledged yet: the very record that was sent. */
@@ -242,14 +252,15 @@ export class Projection {
   }
 
   /** Takes a version in, unless it has a shape that the indexes can't be derived from: that must not keep the others from being seen. */
-  #file(workload: Projected): boolean {
+  #file(found: Projected, value?: Uint8Array): HeldWorkload | undefined {
     try {
+      const workload = new HeldWorkload(found, this.#warm, value);
       this.index.apply(workload);
-      return true;
+      return workload;
     } catch (cause) {
-      const { key, revision } = workload;
+      const { key, revision } = found;
       this.#options.log.error({ key, revision, cause: String(cause) }, "a stored workload can't be taken in");
-      return false;
+      return undefined;
     }
   }
 

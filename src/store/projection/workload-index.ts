@@ -1,16 +1,20 @@
+import { shareText } from "../../base/shared-text.ts";
 import type { DependencyStates } from "../../core/workload/claim.ts";
 import { nextDeadline } from "../../core/workload/deadlines.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { heldStates, type WorkloadState } from "../../core/workload/states.ts";
-import { compareDue, compareRank, rankOf, type Due, type Projected, type Rank } from "./projected.ts";
+import { HeldWorkload } from "./held-workload.ts";
+import { outlineOf, type Outline } from "./outline.ts";
+import { compareDue, compareRank, type Due, type Projected, type Rank } from "./projected.ts";
 import { queueOf, ReadyQueues, type ReadyHooks } from "./ready-queues.ts";
 import { SortedSet } from "./sorted-set.ts";
 
 /** What was filed for a record, so that it can be taken out again. */
 interface Filed {
   readonly queue: string;
-  readonly state: WorkloadState;
-  readonly rank: Rank;
+  readonly outline: Outline;
+  /** Workloads that it waits for. */
+  readonly dependencies: readonly string[];
   readonly lease: Due | undefined;
   readonly deadline: Due | undefined;
   readonly worker: string | undefined;
@@ -21,6 +25,11 @@ const workerOf = (record: WorkloadRecord): string | undefined =>
   record.currentClaim === undefined
     ? undefined
     : JSON.stringify([record.tenantId, record.applicationId, record.currentClaim.workerId]);
+
+const noDependencies: readonly string[] = [];
+
+const dependenciesOf = ({ dependencies }: WorkloadRecord): readonly string[] =>
+  dependencies.length === 0 ? noDependencies : dependencies.map(({ workloadId }) => shareText(workloadId));
 
 const addTo = <Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void => {
   const set = map.get(key);
@@ -71,6 +80,20 @@ export class WorkloadIndex {
     return this.#workloads.values();
   }
 
+  /** All of them, each with its outline. */
+  *outlined(): Generator<{ readonly workload: Projected; readonly outline: Outline }, undefined> {
+    for (const [workloadId, workload] of this.#workloads) {
+      const outline = this.outline(workloadId);
+      if (outline !== undefined) yield { workload, outline };
+    }
+    return undefined;
+  }
+
+  /** What is asked of a workload without its record. */
+  outline(workloadId: string): Outline | undefined {
+    return this.#filed.get(workloadId)?.outline;
+  }
+
   /** Ids of a few workloads, drawn evenly: a walk from a random place. */
   sample(size: number, random: () => number): readonly string[] {
     const from = Math.floor(random() * Math.max(this.#workloads.size - size + 1, 1));
@@ -87,27 +110,30 @@ export class WorkloadIndex {
   /** Takes a newer version of a workload in; `false` when what is known is as new. */
   apply(next: Projected): boolean {
     const { record } = next;
-    const { workloadId } = record;
+    const outline = next instanceof HeldWorkload ? next.outline : outlineOf(record);
+    const { workloadId } = outline;
     const known = this.#workloads.get(workloadId);
+    const stateBefore = this.#filed.get(workloadId)?.outline.state;
     if (known !== undefined && known.shard === next.shard && known.revision >= next.revision) return false;
     this.#unfile(workloadId);
     this.#workloads.set(workloadId, next);
-    if (known === undefined)
-      for (const dependency of record.dependencies) addTo(this.#dependants, dependency.workloadId, workloadId);
-    this.#file(next);
+    const dependencies = dependenciesOf(record);
+    if (known === undefined) for (const dependency of dependencies) addTo(this.#dependants, dependency, workloadId);
+    this.#file(next, outline, dependencies);
     this.#ready.remove(workloadId);
     this.refile(workloadId);
-    if (known?.record.state !== record.state) this.#refileDependants(workloadId);
+    if (stateBefore !== outline.state) this.#refileDependants(workloadId);
     return true;
   }
 
   /** Forgets all workloads of a shard: it is about to be told anew. */
   forgetShard(shard: number): void {
-    for (const [workloadId, { shard: home, record }] of this.#workloads) {
+    for (const [workloadId, { shard: home }] of this.#workloads) {
       if (home !== shard) continue;
+      const dependencies = this.#filed.get(workloadId)?.dependencies ?? noDependencies;
       this.#unfile(workloadId);
       this.#ready.remove(workloadId);
-      for (const dependency of record.dependencies) removeFrom(this.#dependants, dependency.workloadId, workloadId);
+      for (const dependency of dependencies) removeFrom(this.#dependants, dependency, workloadId);
       this.#workloads.delete(workloadId);
     }
   }
@@ -116,7 +142,7 @@ export class WorkloadIndex {
   dependencyStates(record: WorkloadRecord): DependencyStates {
     const states = new Map<string, WorkloadState>();
     for (const { workloadId } of record.dependencies) {
-      const found = this.#workloads.get(workloadId)?.record;
+      const found = this.outline(workloadId);
       if (found?.tenantId === record.tenantId && found.applicationId === record.applicationId)
         states.set(workloadId, found.state);
     }
@@ -131,9 +157,13 @@ export class WorkloadIndex {
 
   /** Files a READY workload where it stands now. */
   refile(workloadId: string): void {
-    const { record, writable } = this.#workloads.get(workloadId) ?? {};
-    if (record !== undefined && writable === true)
+    const workload = this.#workloads.get(workloadId);
+    if (workload?.writable !== true) return;
+    if (this.outline(workloadId)?.state !== "READY") this.#ready.remove(workloadId);
+    else {
+      const { record } = workload;
       this.#ready.file(record, { now: this.#now(), dependencies: this.dependencyStates(record) });
+    }
   }
 
   /** Workloads whose lease has run out at an instant, longest ago first. */
@@ -178,21 +208,22 @@ export class WorkloadIndex {
 
   #refileDependants(workloadId: string): void {
     for (const dependant of this.#dependants.get(workloadId) ?? [])
-      if (this.#workloads.get(dependant)?.record.state === "READY") this.refile(dependant);
+      if (this.outline(dependant)?.state === "READY") this.refile(dependant);
   }
 
   /** What this node must not write is counted and listed, and never due. */
-  #file({ record, writable }: Projected): void {
-    const { workloadId, state, currentClaim } = record;
+  #file({ record, writable }: Projected, outline: Outline, dependencies: readonly string[]): void {
+    const { currentClaim } = record;
+    const { workloadId, state } = outline;
     // A record's own history holds its time forward (contract 1.4): what it has outlived is due at any reading of the clock.
     const own = record.history.at(-1)?.at ?? 0;
     const dueAt = (at: number): Due => ({ at: at <= own ? 0 : at, workloadId });
     const next = writable ? nextDeadline(record) : undefined;
     const leased = writable && currentClaim !== undefined && heldStates.includes(state);
     const filed: Filed = {
-      queue: queueOf(record),
-      state,
-      rank: rankOf(record),
+      queue: shareText(queueOf(record)),
+      outline,
+      dependencies,
       lease: leased ? dueAt(currentClaim.expiresAt) : undefined,
       deadline: next === undefined ? undefined : dueAt(next.deadlineAt),
       worker: workerOf(record),
@@ -202,7 +233,7 @@ export class WorkloadIndex {
     if (byState === undefined) this.#byState.set(filed.queue, (byState = new Map()));
     let ranks = byState.get(state);
     if (ranks === undefined) byState.set(state, (ranks = new SortedSet(compareRank)));
-    ranks.add(filed.rank);
+    ranks.add(outline);
     if (filed.lease !== undefined) this.#leases.add(filed.lease);
     if (filed.deadline !== undefined) this.#deadlines.add(filed.deadline);
     if (filed.worker !== undefined) addTo(this.#byWorker, filed.worker, workloadId);
@@ -213,10 +244,11 @@ export class WorkloadIndex {
     const filed = this.#filed.get(workloadId);
     if (filed === undefined) return;
     this.#filed.delete(workloadId);
-    this.#byState.get(filed.queue)?.get(filed.state)?.delete(filed.rank);
+    const { state } = filed.outline;
+    this.#byState.get(filed.queue)?.get(state)?.delete(filed.outline);
     if (filed.lease !== undefined) this.#leases.delete(filed.lease);
     if (filed.deadline !== undefined) this.#deadlines.delete(filed.deadline);
     if (filed.worker !== undefined) removeFrom(this.#byWorker, filed.worker, workloadId);
-    this.#counts.set(filed.state, (this.#counts.get(filed.state) ?? 1) - 1);
+    this.#counts.set(state, (this.#counts.get(state) ?? 1) - 1);
   }
 }
