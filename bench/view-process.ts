@@ -3,13 +3,17 @@ import { monotonicMs, systemTimers } from "../src/base/clock.ts";
 import { silentLog } from "../src/base/log.ts";
 import { Projection } from "../src/store/projection/projection.ts";
 import { poll } from "../cluster/poll.ts";
+import type { Store } from "../src/store/store.ts";
 import { openStore, type StoreAddress } from "./store-access.ts";
 
 export interface ViewFigures {
   readonly records: number;
   readonly elapsedMs: number;
-  /** What the view added to the process, bytes: after a collection when the process allows one. */
+  /** How long the same process took to be delivered the same entries without a view. */
+  readonly bareMs: number;
+  /** What the view added to the process, bytes: the heap after a collection, buffers beside it, and all of it as the system counts. */
   readonly heapBytes: number;
+  readonly bufferBytes: number;
   readonly residentBytes: number;
 }
 
@@ -20,8 +24,29 @@ const settled = (): NodeJS.MemoryUsage => {
   return process.memoryUsage();
 };
 
+/** The floor: everything delivered, and nothing made of it. */
+async function followBare(store: Store): Promise<number> {
+  const from = monotonicMs();
+  let bytes = 0;
+  let current = false;
+  const follower = store.shards[0]?.follow({
+    families: ["w"],
+    onEntry: ({ value }) => {
+      bytes += value.length;
+    },
+    onState: ({ kind }) => {
+      current = kind === "current";
+    },
+  });
+  await poll(() => (current ? bytes : undefined), { timeoutMs: LOAD_TIMEOUT_MS, intervalMs: 5 });
+  const elapsedMs = monotonicMs() - from;
+  await follower?.stop();
+  return elapsedMs;
+}
+
 async function load(address: StoreAddress): Promise<ViewFigures> {
   const store = await openStore(address, "bench-view");
+  const bareMs = await followBare(store);
   const before = settled();
   const from = monotonicMs();
   const projection = new Projection({
@@ -42,8 +67,9 @@ async function load(address: StoreAddress): Promise<ViewFigures> {
   return {
     records,
     elapsedMs,
-    heapBytes:
-      after.heapUsed + after.external + after.arrayBuffers - before.heapUsed - before.external - before.arrayBuffers,
+    bareMs,
+    heapBytes: after.heapUsed - before.heapUsed,
+    bufferBytes: after.external - before.external,
     residentBytes: after.rss - before.rss,
   };
 }
