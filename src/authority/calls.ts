@@ -79,7 +79,9 @@ export class Calls {
           issues: [{ path: "cursor", message: "is not one that was answered" }],
         }),
       );
-    await this.#parts.pulse.barriers(BARRIER_MS);
+    // A held view is old on purpose; any other that can't be made newer than the call must not pass for what there is.
+    if (!(await this.#parts.pulse.barriers(BARRIER_MS)) && !this.#parts.projection.isHeld)
+      throw MandateError.of(refuse("AUTHORITY_NOT_READY", "this node's view could not be made newer than the call"));
     const page = pageOf(this.#parts.projection.index, filter, {
       limit: range.limit,
       ...(after === undefined ? {} : { after }),

@@ -150,7 +150,8 @@ export class Execution {
       this.#options.log.warn({ ...this.#place(), code: thrown.code }, "claimed work could not be read");
       if (FENCE_CODES.has(thrown.code)) return "lost";
       return this.#reporter.fail({
-        kind: "worker_failure",
+        // Work that no message can hold will not fit the next time either: it is not what `worker_failure` retries.
+        kind: thrown.code === "WORKLOAD_TOO_LARGE" ? "context_too_large" : "worker_failure",
         error: `the worker could not read the work (${thrown.code})`,
         effect: "none",
       });

@@ -1,6 +1,6 @@
 import { utf8Length } from "../../base/bytes.ts";
 import type { Json } from "../../base/json.ts";
-import { refuse } from "../errors.ts";
+import { refuse, type Refusal } from "../errors.ts";
 import { enforceDeadlines } from "./deadlines.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
 import { checkFence, fenceNamesAttempt, type Fence, type Instant } from "./fence.ts";
@@ -27,6 +27,24 @@ function placeCheckpoint(record: WorkloadRecord, state: Json, rules: WorkloadRul
   });
 }
 
+const payloadBytes = (payload: Payload): number => ("json" in payload ? utf8Length(payload.json) : payload.bytes);
+
+/** What a worker of the workload is handed: its input and all checkpoints. */
+const contextBytes = (record: WorkloadRecord): number =>
+  record.checkpoints.reduce((bytes, { state }) => bytes + payloadBytes(state), payloadBytes(record.input));
+
+const tooMany = ({ checkpointsMax }: WorkloadRules): Refusal =>
+  refuse("WORKLOAD_TOO_LARGE", `the workload has ${checkpointsMax} checkpoints, the most it may have`, {
+    checkpointsMax,
+  });
+
+const tooMuch = (bytes: number, { contextBytesMax: bytesMax }: WorkloadRules): Refusal =>
+  refuse("WORKLOAD_TOO_LARGE", `input and checkpoints would have ${bytes} bytes together; ${bytesMax} are allowed`, {
+    path: "state",
+    bytes,
+    bytesMax,
+  });
+
 /** Commits progress (contract 1.8). */
 export const decideCheckpoint = (
   record: WorkloadRecord,
@@ -42,14 +60,11 @@ export const decideCheckpoint = (
     const attempt = record.attempts.at(-1);
     if (!isRunning(record) || attempt === undefined) return refused(denyMove(record, "checkpointed"));
     const sequence = record.checkpoints.length + 1;
-    if (sequence > rules.checkpointsMax)
-      return refused(
-        refuse("WORKLOAD_TOO_LARGE", `the workload has ${rules.checkpointsMax} checkpoints, the most it may have`, {
-          checkpointsMax: rules.checkpointsMax,
-        }),
-      );
+    if (sequence > rules.checkpointsMax) return refused(tooMany(rules));
     const placed = placeCheckpoint(record, command.state, rules);
     if (!placed.ok) return refused(placed.error);
+    const bytes = contextBytes(record) + payloadBytes(placed.value.payload);
+    if (bytes > rules.contextBytesMax) return refused(tooMuch(bytes, rules));
     const checkpoint: Checkpoint<Payload> = {
       checkpointId: checkpointIdOf(record.workloadId, sequence),
       workloadId: record.workloadId,

@@ -10,6 +10,8 @@ export interface WorkloadRules {
   readonly inlineCheckpointBytesMax: number;
   /** The largest payload (contract 5.2). */
   readonly payloadBytesMax: number;
+  /** Input and all checkpoints of a workload together: a worker gets them in one message. */
+  readonly contextBytesMax: number;
   /** How many checkpoints a workload may have over its life. */
   readonly checkpointsMax: number;
   /** Longest error text that is kept, in UTF-16 units; the rest is cut and said so. */
@@ -22,6 +24,7 @@ export const defaultRules: WorkloadRules = {
   inlineBytesMax: 4096,
   inlineCheckpointBytesMax: 32_768,
   payloadBytesMax: 4 * 1024 * 1024,
+  contextBytesMax: 8 * 1024 * 1024,
   checkpointsMax: 1000,
   errorLengthMax: 4096,
 };

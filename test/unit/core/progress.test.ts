@@ -95,6 +95,16 @@ describe("a checkpoint", () => {
     expect(second.record.checkpoints[1]?.state).toEqual({ slot: "checkpoint_2", bytes: 11 });
   });
 
+  it("is refused when a worker could not be handed all of them in one message", () => {
+    const bounds = { contextBytesMax: 40 };
+    const record = accepted(checkpoint(running(), T0, "a".repeat(10), bounds));
+    const inputBytes = "json" in record.input ? record.input.json.length : 0;
+    expect(refusalOf(checkpoint(record, T0, "é".repeat(20), bounds))).toMatchObject({
+      code: "WORKLOAD_TOO_LARGE",
+      details: { path: "state", bytes: inputBytes + 12 + 42, bytesMax: 40 },
+    });
+  });
+
   it("is refused beyond the most a workload may have, and the workload can still end", () => {
     const record = accepted(checkpoint(running(), T0, 1, { checkpointsMax: 1 }));
     expect(refusedWith(checkpoint(record, T0, 2, { checkpointsMax: 1 }))).toBe("WORKLOAD_TOO_LARGE");
