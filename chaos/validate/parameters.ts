@@ -23,7 +23,7 @@ export interface JudgeParameters {
 }
 
 export const defaultParameters: JudgeParameters = {
-  clockErrorMaxMs: 1000,
+  clockErrorMaxMs: 250,
   lateMaxMs: 30_000,
   settleMaxMs: 60_000,
   outageTailMs: 30_000,

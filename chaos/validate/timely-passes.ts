@@ -22,16 +22,20 @@ function duesOf({ deadline, claim, state }: Version): readonly Due[] {
   return dues;
 }
 
-/** The record says that it was not early; the store's own stamp must agree, or a node's clock ran ahead. */
+/**
+ * The record says that it was not early; the store's own stamp must agree, or a node's clock ran ahead. That shows in every
+ * version: nothing is decided at an instant that the store's clock has not reached (contract 5.5).
+ */
 function checkEarly(facts: Facts, version: Version, findings: Findings): void {
-  if (version.dueAt === undefined) return;
+  const { dueAt, storedAt, at, revision, command, workloadId } = version;
+  const { clockErrorMaxMs } = facts.parameters;
   findings.count();
-  const earlyMs = version.dueAt - version.storedAt;
-  if (earlyMs <= facts.parameters.clockErrorMaxMs) return;
-  findings.violation(
-    `revision ${version.revision}, ${version.command}: ${earlyMs} ms before its instant ${version.dueAt} by the store's clock`,
-    { workloadId: version.workloadId, evidence: { revision: version.revision, storedAt: version.storedAt } },
-  );
+  const where = { workloadId, evidence: { revision, storedAt, at } };
+  const what = `revision ${revision}, ${command}`;
+  if (dueAt !== undefined && dueAt - storedAt > clockErrorMaxMs)
+    findings.violation(`${what}: ${dueAt - storedAt} ms before its instant ${dueAt} by the store's clock`, where);
+  else if (at - storedAt > clockErrorMaxMs)
+    findings.violation(`${what}: decided ${at - storedAt} ms ahead of the store's clock`, where);
 }
 
 /** While faults last lateness is excused; after the last heal it is bounded. */
