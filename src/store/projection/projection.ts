@@ -47,6 +47,8 @@ class ShardView {
   waiters: Waiter[] = [];
   /** Where the view stood when it began to be held. */
   heldAt = 0;
+  /** Everything was delivered once since the last reset. Breaking off afterwards only makes the view older, which its age tells. */
+  complete = false;
   /** The stream as a whole: its identity decides what a revision means. */
   resets = 0;
   /** The store's own record says that a program of this format must not go on with it. */
@@ -153,7 +155,7 @@ export class Projection {
   obstacles(): readonly string[] {
     return this.#views.flatMap((view, shard) => {
       if (view.outdated) return [`shard ${shard} needs a program of a newer format`];
-      if (view.state === "current") return [];
+      if (view.state === "current" || (view.complete && view.state !== "missing")) return [];
       const left = view.state === "loading" ? `, ${view.pending} entries left` : "";
       return [`view of shard ${shard} is ${view.state}${left}`];
     });
@@ -291,6 +293,7 @@ export class Projection {
       case "reset":
         log.warn({ shard: shard.index, reason: state.reason }, "the view of a shard is rebuilt");
         view.state = "loading";
+        view.complete = false;
         view.heldAt = 0;
         view.resets++;
         if (this.#held !== undefined) this.#held = this.#held.filter((held) => held.shard.index !== shard.index);
@@ -304,6 +307,7 @@ export class Projection {
         if (view.state !== "current")
           log.info({ shard: shard.index, revision: state.revision }, "the view of a shard is current");
         view.state = "current";
+        view.complete = true;
         this.#wake(view);
         return;
       case "interrupted":
