@@ -6,6 +6,7 @@ import { StoreUnavailable } from "../store.ts";
 import type { Commit, CommitOutcome } from "../store.ts";
 import { attemptCommit } from "./attempt.ts";
 import type { StoreConnection } from "./connection.ts";
+import { Departures } from "./departures.ts";
 import { pause, repeatDelayMs } from "./pause.ts";
 import { prepareCommit } from "./prepared-commit.ts";
 import type { PreparedCommit } from "./prepared-commit.ts";
@@ -39,6 +40,7 @@ export interface CommitterOptions {
 export class Committer {
   readonly #connection: StoreConnection;
   readonly #options: CommitterOptions;
+  readonly #departures = new Departures();
 
   constructor(connection: StoreConnection, options: CommitterOptions) {
     this.#connection = connection;
@@ -58,6 +60,7 @@ export class Committer {
     const run = new Run(this.#connection, this.#options.reader, {
       commit,
       prepared,
+      departures: this.#departures,
       end: startedAt + deadlineMs,
     });
     const outcome = await run.untilKnown();
@@ -78,17 +81,24 @@ class Run {
   readonly #reader: Reader;
   readonly #commit: Commit;
   readonly #prepared: PreparedCommit;
+  readonly #departures: Departures;
   readonly #end: number;
 
   constructor(
     connection: StoreConnection,
     reader: Reader,
-    what: { readonly commit: Commit; readonly prepared: PreparedCommit; readonly end: number },
+    what: {
+      readonly commit: Commit;
+      readonly prepared: PreparedCommit;
+      readonly departures: Departures;
+      readonly end: number;
+    },
   ) {
     this.#connection = connection;
     this.#reader = reader;
     this.#commit = what.commit;
     this.#prepared = what.prepared;
+    this.#departures = what.departures;
     this.#end = what.end;
   }
 
@@ -107,9 +117,14 @@ class Run {
   }
 
   async #attempt(): Promise<AttemptReply> {
-    // What is sent while there is no connection would be taken by the client, and lost or sent later.
     if (!this.#connection.connected && !(await this.#connection.whenConnected(this.#leftMs())))
       return { kind: "unreached", cause: "not connected" };
+    return this.#departures.through(() => this.#send());
+  }
+
+  async #send(): Promise<AttemptReply> {
+    // What is sent while there is no connection would be taken by the client, and lost or sent later.
+    if (!this.#connection.connected) return { kind: "unreached", cause: "not connected" };
     const leftMs = this.#leftMs();
     if (leftMs < ATTEMPT_LEAST_MS) return { kind: "unreached", cause: "no time left" };
     this.attempts += 1;
