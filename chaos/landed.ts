@@ -7,11 +7,15 @@ const STAMP_ERROR_MS = 50;
 const requestOf = ({ caller, call, requestId, id }: CallFact): string =>
   JSON.stringify([caller, call, requestId ?? `call ${id}`]);
 
-/**
- * How many calls of unknown outcome had taken effect all the same: something that they may have made was committed after
- * they began, and before the same request was tried again.
- */
-export function countLanded(facts: Facts): number {
+/** What became of the calls whose outcome their callers did not know; each item of a batch counts. */
+export interface Unknowns {
+  readonly count: number;
+  /** Something that they may have made was committed after they began, and before the same request was tried again. */
+  readonly landed: number;
+}
+
+/** Looks for the effects of every call of unknown outcome, those among them that were refused without certainty. */
+export function countUnknowns(facts: Facts): Unknowns {
   const tries = new Map<string, CallFact[]>();
   for (const call of facts.calls) {
     const known = tries.get(requestOf(call));
@@ -26,9 +30,11 @@ export function countLanded(facts: Facts): number {
       .some(({ storedAt }) => storedAt >= call.startedAt - STAMP_ERROR_MS && storedAt < until);
   };
   let count = 0;
+  let landedCount = 0;
   for (const list of tries.values()) {
     const ordered = list.toSorted((left, right) => left.startedAt - right.startedAt);
-    count += ordered.filter(landed).length;
+    count += ordered.filter(({ kind }) => kind === "unknown").length;
+    landedCount += ordered.filter(landed).length;
   }
-  return count;
+  return { count, landed: landedCount };
 }

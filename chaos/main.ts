@@ -1,8 +1,8 @@
 /** `npm run chaos`: makes a run, judges it, and tells what came of it. Exit code 0 when no rule was broken. */
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { countLanded } from "./landed.ts";
+import { countUnknowns } from "./landed.ts";
 import { regressions } from "./regressions.ts";
 import { renderVerdict } from "./report/text.ts";
 import { writeReport } from "./report/write-report.ts";
@@ -47,7 +47,9 @@ async function makeAndJudge({ scenario: name, seed, minutes, out }: Plan, signal
   const collector = new Collector();
   for await (const line of readHistory(directory)) collector.add(line);
   const facts = collector.facts();
-  say(renderSummary(summary, countLanded(facts)));
+  const unknowns = countUnknowns(facts);
+  writeFileSync(join(directory, "summary.json"), `${JSON.stringify({ ...summary, unknowns }, undefined, 2)}\n`);
+  say(renderSummary(summary, unknowns));
   const verdicts = judgeFacts(facts);
   await writeReport(directory, verdicts);
   for (const verdict of verdicts) say(renderVerdict(verdict));

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream, mkdirSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { Draw } from "./draw.ts";
@@ -128,9 +128,7 @@ async function writeHistory(
   for (const line of merged) if (line.line === "end") await write(line);
   file.end();
   await finished(file);
-  const summary = summarize(rest, parts.commits, parts.answers);
-  await writeFile(join(directory, "summary.json"), `${JSON.stringify(summary, undefined, 2)}\n`);
-  return summary;
+  return summarize(rest, parts.commits, parts.answers);
 }
 
 /** Makes a run and writes its history into its folder. Whatever fails, nothing is left running. */

@@ -1,3 +1,4 @@
+import type { Unknowns } from "./landed.ts";
 import type { CallLine, EntryLine, FaultLine, HistoryLine, ProbeLine } from "./history.ts";
 
 /** Figures of one measure. */
@@ -147,10 +148,10 @@ const list = (counts: { readonly [name: string]: number }): string =>
     .join(", ");
 
 /** The summary as lines of text. */
-export const renderSummary = (summary: Summary, unknownLanded: number): string =>
+export const renderSummary = (summary: Summary, unknowns: Unknowns): string =>
   [
     `operations: ${summary.operations} (${summary.acknowledged} acknowledged, ${summary.refused} refused, ${summary.unknown} unknown, ${summary.unsent} never sent)`,
-    `unknown outcomes that had landed before they were repeated: ${unknownLanded}`,
+    `unknown outcomes looked for in the store: ${unknowns.count}; landed before they were repeated: ${unknowns.landed}`,
     `committed: ${summary.versions} versions of ${summary.workloads} workloads`,
     `writes answered twice by the nats-servers: ${summary.answeredTwice} (refused by one and stored by the other: ${summary.contradicted})`,
     `faults: ${Object.values(summary.faults).reduce((sum, count) => sum + count, 0)} (${list(summary.faults)})`,
