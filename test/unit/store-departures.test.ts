@@ -35,7 +35,8 @@ function traffic(): Traffic {
 
 const numbers = (from: number, count: number): number[] => Array.from({ length: count }, (_, index) => from + index);
 
-const start = ({ send }: Traffic, ids: readonly number[]): Promise<number[]> => Promise.all(ids.map(send));
+const start = (stage: Traffic, ids: readonly number[]): Promise<number[]> =>
+  Promise.all(ids.map((id) => stage.send(id)));
 
 describe("departures", () => {
   it("let a few commits leave in the moment they come", () => {
