@@ -1,5 +1,6 @@
 import type { Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { StoreUnavailable } from "../store/store.ts";
 
 /** Work that a node does by itself, over and over. */
 export interface BackgroundTask {
@@ -51,9 +52,11 @@ export class Background {
     const startedAt = this.#monotonic();
     const run = task
       .run()
-      .catch((cause: unknown) =>
-        this.#log.error({ task: task.name, cause: String(cause) }, "a background task failed; it goes on"),
-      )
+      .catch((cause: unknown) => {
+        // A store that is away is a bad day, not a fault of this program.
+        const level = cause instanceof StoreUnavailable ? "warn" : "error";
+        this.#log[level]({ task: task.name, cause: String(cause) }, "a background task failed; it goes on");
+      })
       .finally(() => {
         this.#running.delete(run);
         this.#schedule(task, Math.max(0, task.everyMs - (this.#monotonic() - startedAt)));

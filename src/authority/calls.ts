@@ -16,8 +16,8 @@ import type { KnownPayloads } from "./render.ts";
 
 /** How many items of a batch are worked on at once. */
 const BATCH_CONCURRENCY = 64;
-/** How long a list waits for a view that is newer than the call, ms. */
-const BARRIER_MS = 2000;
+/** How long a list waits for a view that is newer than the call, ms: longer than a follower takes to begin anew. */
+const BARRIER_MS = 5000;
 
 /** Payloads beside the records that one page may carry, bytes: a page ends early rather than fill the memory. */
 const PAGE_BYTES_MAX = 8 * 1024 * 1024;

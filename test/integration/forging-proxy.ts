@@ -17,6 +17,7 @@ export class ForgingProxy {
   readonly #sockets = new Set<Socket>();
   #forge: Forge = () => undefined;
   #loses: (message: string) => boolean = () => false;
+  #repeats: (message: string) => boolean = () => false;
 
   private constructor(listener: Server, port: number) {
     this.#listener = listener;
@@ -40,6 +41,11 @@ export class ForgingProxy {
   /** From the next message on, those for which this answers `true` never arrive, while the connection stays up. */
   setLoss(loses: (message: string) => boolean): void {
     this.#loses = loses;
+  }
+
+  /** From the next message on, those for which this answers `true` arrive twice. */
+  setRepeats(repeats: (message: string) => boolean): void {
+    this.#repeats = repeats;
   }
 
   async close(): Promise<void> {
@@ -66,7 +72,9 @@ export class ForgingProxy {
       rest = Buffer.concat([rest, bytes]);
       for (let frame = nextFrame(rest); frame !== undefined; frame = nextFrame(rest)) {
         rest = rest.subarray(frame.bytes.length);
-        if (this.#loses(frame.bytes.toString("latin1"))) continue;
+        const message = frame.bytes.toString("latin1");
+        if (this.#loses(message)) continue;
+        if (this.#repeats(message)) client.write(frame.bytes);
         const forged = frame.payload === undefined ? undefined : this.#forge(frame.payload);
         if (forged !== undefined) {
           const head = frame.head.replace(/\d+$/, String(Buffer.byteLength(forged)));

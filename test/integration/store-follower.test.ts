@@ -15,6 +15,7 @@ import { streamName } from "../../src/store/jetstream/bucket.ts";
 import type { JetstreamStore } from "../../src/store/jetstream/jetstream-store.ts";
 import type { Shard } from "../../src/store/store.ts";
 import { Recorder } from "../conformance/recorder.ts";
+import { ForgingProxy } from "./forging-proxy.ts";
 import { StoreSetting, firstShard } from "./store-setting.ts";
 
 let counter = 0;
@@ -88,6 +89,29 @@ describe("on one server", () => {
     expect(recorder.follower.resets()).toBe(1);
     await recorder.follower.stop();
     expect(await consumerNames(management, stream)).toEqual([]);
+  });
+
+  it("updates that come twice are taken once, and following goes on as it was", async () => {
+    const twice = await ForgingProxy.start(Number(new URL(setting.cluster.urls[0] ?? "").port));
+    const epoch = unique("twice");
+    const writer = await setting.open({ epoch, storage: "memory" });
+    const servers = [`127.0.0.1:${twice.port}`];
+    const reader = await setting.open({
+      epoch,
+      storage: "memory",
+      servers,
+      connection: { ignoreClusterUpdates: true },
+    });
+    opened.push(writer, reader);
+    const recorder = new Recorder(firstShard(reader), ["w"]);
+    await recorder.current();
+    twice.setRepeats((message) => /^H?MSG \$KV\.\S+ \d+ \$JS\.ACK\./.test(message));
+    const keys = [await create(firstShard(writer)), await create(firstShard(writer))];
+    for (const key of keys) await recorder.until(heard(recorder, key));
+    expect(recorder.entries.map(({ key }) => key)).toEqual(keys);
+    expect(recorder.follower.resets()).toBe(0);
+    await recorder.follower.stop();
+    await twice.close();
   });
 
   it("updates that get lost right before a quiet period arrive within seconds all the same", async () => {

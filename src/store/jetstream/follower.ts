@@ -188,6 +188,8 @@ export class ShardFollower implements Follower {
       this.#onStatus(message);
       return;
     }
+    // A message that came twice in a row changes nothing; it is no reason to begin anew.
+    if (delivery.sequence === this.#delivered && delivery.revision === this.#cursor) return;
     if (delivery.sequence !== this.#delivered + 1) {
       this.#interrupt(`delivery ${delivery.sequence} came after ${this.#delivered}`);
       this.#delivered = Number.NaN;
