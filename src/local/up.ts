@@ -1,5 +1,6 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import { ClusterError, problemText } from "../../cluster/cluster-error.ts";
 import { findNatsServer } from "../../cluster/nats-server-binary.ts";
@@ -19,6 +20,8 @@ export interface UpOptions {
 }
 
 const ALL_READY_MS = 30_000;
+/** How long a start that was interrupted may take to end in good order, ms. */
+const LEAVE_HALF_UP_MS = 5_000;
 
 /** Fulfilled with the first signal to end; the second one calls `onSecond`. */
 function firstSignal(onSecond: () => void): Promise<void> {
@@ -113,12 +116,17 @@ export async function up(options: UpOptions): Promise<number> {
     const first = await Promise.race([starting, ended]);
     if (first === undefined) {
       progress.end();
-      // What is half up comes up before it can be ended in good order.
-      await starting.then(
+      process.stdout.write("Stopping …\n");
+      // What is half up comes up before it can be ended in good order, unless the same Ctrl-C has ended a part of it: then
+      // this process leaves, and its children end with it.
+      const over = starting.then(
         (started) => started.stop(),
         () => undefined,
       );
-      return 0;
+      const inTime = await Promise.race([over.then(() => true), delay(LEAVE_HALF_UP_MS, false)]);
+      if (inTime) return 0;
+      await dropRecord(lockFile(directory));
+      process.exit(0);
     }
     cluster = first;
     await noteAddress(directory, cluster);
