@@ -8,6 +8,8 @@ import { settings } from "./settings.ts";
 
 /** Exit codes: 0 it went well, 1 it did not, 2 the command line or the configuration makes no sense. */
 const BAD_USAGE = 2;
+/** How long a process whose command has ended may go on, ms. */
+const LEAVE_MS = 1_000;
 
 const settingFlags: readonly FlagSpec[] = Object.values(settings).map(({ flag }) => ({ name: flag, takesValue: true }));
 const help: FlagSpec = { name: "help", takesValue: false };
@@ -110,6 +112,8 @@ async function main(args: readonly string[]): Promise<number> {
 
 try {
   process.exitCode = await main(process.argv.slice(2));
+  // A connection that is being made to something that never answers must not hold the process back.
+  setTimeout(() => process.exit(), LEAVE_MS).unref();
 } catch (thrown) {
   if (!(thrown instanceof UsageError) && !(thrown instanceof ConfigError)) throw thrown;
   process.stderr.write(
