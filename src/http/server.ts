@@ -125,7 +125,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   server.on("checkContinue", (incoming, outgoing) => answerExpectation(server, incoming, outgoing));
   const { port } = await listen(server, options.port);
   const url = `http://${OPEN_MODE_HOST}:${port}`;
-  options.log.info({ url, mode: "open" }, "HTTP answers, in open mode: any caller on this machine is believed");
+  options.log.info({ url }, "HTTP answers, in open mode: any caller on this machine is believed");
   return {
     url,
     port,

@@ -99,7 +99,7 @@ class Service implements WorkerService {
     });
     this.#discovery.start(connection);
     await connection.flush();
-    log.info({ subject: EVERYTHING, mode: "open" }, "worker requests are answered over NATS, in open mode");
+    log.info({ subject: EVERYTHING }, "worker requests are answered over NATS, in open mode");
   }
 
   async stop(graceMs = 5_000): Promise<void> {
