@@ -75,8 +75,10 @@ async function runUp(flags: ParsedFlags): Promise<number> {
 
 async function runWorker(flags: ParsedFlags): Promise<number> {
   const { values } = flags;
+  const servers = (values["nats"] ?? "127.0.0.1:4222").split(",").filter((server) => server !== "");
+  if (servers.length === 0) throw new UsageError("--nats names no server");
   const options = {
-    servers: (values["nats"] ?? "127.0.0.1:4222").split(",").filter((server) => server !== ""),
+    servers,
     tenantId: values["tenant"] ?? "demo",
     applicationId: values["application"] ?? "shop",
     name: values["name"] ?? "demo",
