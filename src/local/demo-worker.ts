@@ -13,7 +13,11 @@ export interface DemoWorkerOptions {
 
 /** Runs the worker of the demo until SIGTERM; answers the process's exit code. */
 export async function runDemoWorker(options: DemoWorkerOptions): Promise<number> {
-  const log = pino({ base: { worker: options.name }, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = pino({
+    formatters: { level: (level) => ({ level }) },
+    base: { worker: options.name },
+    timestamp: pino.stdTimeFunctions.isoTime,
+  });
   const worker = await runWorker({ ...options, handler: doDemoWork, log, graceMs: 1_000 });
   log.info({ workerId: worker.workerId, concurrency: options.concurrency }, "the worker claims work");
   await worker.ended;

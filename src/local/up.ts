@@ -96,7 +96,10 @@ export async function up(options: UpOptions): Promise<number> {
   const directory = resolve(options.directory);
   await mkdir(directory, { recursive: true });
   if (!(await takeDirectory(directory))) return 1;
-  const log: Log = pino({ timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(join(directory, "up.log")));
+  const log: Log = pino(
+    { formatters: { level: (level) => ({ level }) }, timestamp: pino.stdTimeFunctions.isoTime },
+    pino.destination(join(directory, "up.log")),
+  );
   const progress = new ProgressLine(process.stdout);
   let cluster: LocalCluster | undefined;
   const ended = firstSignal(() => {
