@@ -36,6 +36,15 @@ function up(...more: readonly string[]): UpProcess {
   return process;
 }
 
+/** SIGINT to a process that may have ended already. */
+function interrupt(pid: number): void {
+  try {
+    process.kill(pid, "SIGINT");
+  } catch {
+    // It has ended: so much the better.
+  }
+}
+
 test("it does sample work of each kind, heals what is killed, and leaves nothing behind", async () => {
   const first = up();
   const [, url = ""] = await first.prints(/Mandate answers at (http:\S+)/);
@@ -84,4 +93,14 @@ test("started again it has its data, and killed it takes all of its processes al
   third.child.kill("SIGINT");
   expect(await third.ended).toBe(0);
   expect(await noProcessesOf(directory)).toEqual([]);
+}, 120_000);
+
+test("interrupted while it comes up, as Ctrl-C does it to every process on the terminal, it leaves at once", async () => {
+  for (const stage of [/looking for nats-server/, /starting three nats-servers/, /starting 2 authority nodes/]) {
+    const early = up("--no-demo");
+    await early.prints(stage);
+    for (const pid of processesOf(directory)) interrupt(pid);
+    expect(await early.ended, String(stage)).not.toBeNull();
+    expect(await noProcessesOf(directory), String(stage)).toEqual([]);
+  }
 }, 120_000);
