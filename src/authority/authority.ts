@@ -286,7 +286,7 @@ export class Authority {
     });
     parts.projection.listen(({ workload }) => {
       const { outline, node, action } = workload;
-      if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(outline), node);
+      if (node !== undefined && action === "claim") parts.picker.noteClaim(queueOf(outline), node, outline.workerId);
       if (this.#watchers.size === 0) return;
       const event = changeEventOf(workload, outline);
       for (const watcher of this.#watchers) watcher(event);

@@ -16,7 +16,7 @@ import type { Answered, CallContext, Position } from "./api.ts";
 import type { Executor } from "./executor.ts";
 import { type OperationIds, markOf } from "./operation-ids.ts";
 import { provenanceOf } from "./provenance.ts";
-import { type QueuePicker, STEAL_AFTER_MS } from "./queue-picker.ts";
+import type { Pick, QueuePicker } from "./queue-picker.ts";
 import { dependencyStatesOf, type Records, type Seen } from "./records.ts";
 import { WaitingWorkers, type WaitingWorker } from "./waiting-workers.ts";
 
@@ -94,7 +94,9 @@ export class ClaimNext {
     this.#waiting.dispatch(queue);
     if (!this.#waiting.has(queue)) return;
     this.#stealQueues.add(queue);
-    this.#cancelStealing ??= this.#options.timers.after(STEAL_AFTER_MS, () => this.#dispatchStealing());
+    this.#cancelStealing ??= this.#options.timers.after(this.#options.picker.stealAfterMs(), () =>
+      this.#dispatchStealing(),
+    );
   }
 
   /** Ends: long polls are answered with nothing, and nothing is handed out any more. */
@@ -114,7 +116,7 @@ export class ClaimNext {
       // What belongs to nodes that are at work in the queue is taken only when they let it lie.
       const picked = this.#options.picker.pick({
         ...this.#wishOf(taking),
-        steal: !this.#options.picker.isShared(taking.queue),
+        steal: !this.#options.picker.isShared(taking.queue, request.workerId),
       });
       const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
       if (taken.length > 0) return answerOf(taken);
@@ -148,8 +150,9 @@ export class ClaimNext {
     };
   }
 
-  #wishOf(taking: Taking): { readonly queue: string; readonly capabilities: readonly string[]; readonly max: number } {
-    return { queue: taking.queue, capabilities: taking.request.capabilities, max: taking.request.max };
+  #wishOf({ queue, request }: Taking): Omit<Pick, "steal"> {
+    const { workerId, capabilities, max } = request;
+    return { queue, workerId, capabilities, max };
   }
 
   /** Whether nobody is there any more to be given anything. */
@@ -193,13 +196,15 @@ export class ClaimNext {
   }
 
   async #try(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
-    const { picker } = this.#options;
+    const { picker, monotonic } = this.#options;
+    const from = monotonic();
     try {
       return taking.memory === undefined
         ? await this.#claimEach(taking, candidates)
         : await this.#claimTogether(taking, candidates);
     } finally {
       picker.done(candidates);
+      picker.noteDuration(monotonic() - from);
       if (this.#options.projection.index.ready.size(taking.queue) > 0) this.dispatch(taking.queue);
     }
   }

@@ -65,12 +65,12 @@ export interface Parts {
   readonly now: () => number;
 }
 
-/** Other nodes that are alive; of those, given a queue's hash, the ones that say they have workers waiting in it. */
+/** Other nodes that are alive, with the age of their word, ms; given a queue's hash, those that say they have workers waiting in it. */
 const otherNodes = (
   projection: Projection,
   node: { readonly nodeId: string; readonly now: number },
   queueHash?: number,
-): readonly string[] =>
+): readonly { readonly nodeId: string; readonly ageMs: number }[] =>
   [...projection.nodes().values()]
     .filter(
       ({ nodeId, at, waiting }) =>
@@ -78,7 +78,7 @@ const otherNodes = (
         node.now - at <= NODE_SILENT_MS &&
         (queueHash === undefined || waiting.includes(queueHash)),
     )
-    .map(({ nodeId }) => nodeId);
+    .map(({ nodeId, at }) => ({ nodeId, ageMs: node.now - at }));
 
 /** Puts a node together; nothing runs yet. `assembly` tells those of one node apart, so that no operation id comes twice. */
 export function assembleParts(
@@ -148,7 +148,7 @@ export function assembleParts(
     nodeId,
     ready: projection.index.ready,
     waitingNodes: (queueHash) => otherNodes(projection, { nodeId, now: now() }, queueHash),
-    livingNodes: () => otherNodes(projection, { nodeId, now: now() }),
+    livingNodes: () => otherNodes(projection, { nodeId, now: now() }).map((other) => other.nodeId),
     monotonic,
     spread: clock === undefined,
   });

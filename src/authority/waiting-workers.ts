@@ -3,6 +3,7 @@ import type { Rank } from "../store/projection/projected.ts";
 /** A worker that waits for work in one queue. */
 export interface WaitingWorker {
   readonly queue: string;
+  readonly workerId: string;
   readonly capabilities: readonly string[];
   readonly max: number;
   /** Handed what to try; called once, then the worker no longer waits. */

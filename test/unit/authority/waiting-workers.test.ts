@@ -36,6 +36,7 @@ const workersOf = (
   for (const [index, own] of capabilities.entries())
     waiting.add({
       queue,
+      workerId: "w",
       capabilities: own,
       max: 1,
       offer: (candidates) => log.push(`${index}: ${candidates.map(({ workloadId }) => workloadId).join()}`),
