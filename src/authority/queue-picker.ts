@@ -85,6 +85,8 @@ export class QueuePicker {
   /** The first workload of a queue that was left to other nodes, and since when, monotonic ms. */
   readonly #passedOver = new Map<string, { readonly workloadId: string; readonly since: number }>();
   #claimMs = 0;
+  /** When a claim of this node last ended, monotonic ms. */
+  #claimedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: QueuePickerOptions) {
     this.#options = options;
@@ -104,11 +106,14 @@ export class QueuePicker {
 
   /** Notes how long a claim of this node took, ms. */
   noteDuration(tookMs: number): void {
+    if (this.#isIdle()) this.#claimMs = 0;
+    this.#claimedAt = this.#options.monotonic();
     this.#claimMs += (tookMs - this.#claimMs) * LATEST_SHARE;
   }
 
-  /** How long another node's share is left to it, ms. */
+  /** How long another node's share is left to it, ms. At idle the least: what load made of claims before says nothing (contract 2.4: 50 ms). */
   stealAfterMs(): number {
+    if (this.#isIdle()) return STEAL_AFTER_MIN_MS;
     return Math.min(Math.max(STEAL_AFTER_CLAIMS * this.#claimMs, STEAL_AFTER_MIN_MS), STEAL_AFTER_MAX_MS);
   }
 
@@ -156,6 +161,11 @@ export class QueuePicker {
     }
     if (seen?.size === 0) this.#seen.delete(queue);
     return [...others];
+  }
+
+  /** Whether this node has not claimed for a while: how long claims took is then forgotten. */
+  #isIdle(): boolean {
+    return this.#options.monotonic() - this.#claimedAt > ACTIVE_MS;
   }
 
   #first(pick: Pick): readonly Rank[] {

@@ -141,4 +141,15 @@ describe("a picker", () => {
     for (let round = 0; round < 200; round++) picker.noteDuration(1);
     expect(picker.stealAfterMs()).toBe(15);
   });
+
+  it("leaves it the shortest time again once nothing has been claimed for a while, however long claims took under load", () => {
+    const { picker, clock } = stage(1);
+    for (let round = 0; round < 100; round++) picker.noteDuration(5000);
+    clock.now += 1000;
+    expect(picker.stealAfterMs()).toBe(100);
+    clock.now += 1;
+    expect(picker.stealAfterMs()).toBe(15);
+    picker.noteDuration(2);
+    expect(picker.stealAfterMs()).toBe(15);
+  });
 });
