@@ -4,7 +4,7 @@ import { connect } from "@nats-io/transport-node";
 import { decodeWorkload } from "../src/wire/codec.ts";
 import type { EntryLine } from "./history.ts";
 import type { Inspection } from "./leftovers.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../src/sdk/backoff.ts";
 import type { NatsRing } from "./system/nats-ring.ts";
 import { EPOCH, streamOf } from "./system/setting.ts";
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LeftoverLine } from "./history.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../src/sdk/backoff.ts";
 
 /** What was left, among how many things that were looked at. */
 export interface Inspection {

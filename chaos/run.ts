@@ -9,7 +9,7 @@ import type { EndLine, HistoryLine, RunLine } from "./history.ts";
 import { findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
 import type { AnswerTap } from "./network/answer-tap.ts";
 import { mergeParts } from "./parts.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../src/sdk/backoff.ts";
 import { Probes } from "./probes.ts";
 import { Recorder } from "./recorder.ts";
 import { clockOrigin, RunClock } from "./run-clock.ts";

@@ -1,6 +1,6 @@
 import { settledStates, workloadStates } from "../src/core/workload/states.ts";
 import type { ViewLine } from "./history.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../src/sdk/backoff.ts";
 import type { Recorder } from "./recorder.ts";
 import type { ChaosNode } from "./system/nodes.ts";
 import { APPLICATIONS, TENANT } from "./system/setting.ts";

@@ -1,5 +1,5 @@
 import type { Healing, Link, LinkShape } from "../network/link.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { RingServer } from "../system/nats-ring.ts";
 import { streamOf } from "../system/setting.ts";
 import type { PlannedFault, Planner, World } from "./fault.ts";

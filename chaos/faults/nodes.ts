@@ -1,6 +1,6 @@
 import type { ChaosNode } from "../system/nodes.ts";
 import { setClock } from "../system/nodes.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Planner, World } from "./fault.ts";
 import { CREW_OF_NODES, nodeLock, workerLock } from "./processes.ts";
 

@@ -1,4 +1,4 @@
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Kept } from "../system/kept.ts";
 import type { RingServer } from "../system/nats-ring.ts";
 import { streamOf } from "../system/setting.ts";

@@ -1,5 +1,5 @@
 import type { Draw } from "../draw.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Recorder } from "../recorder.ts";
 import type { System } from "../system/system.ts";
 import type { PlannedFault, Planner } from "./fault.ts";

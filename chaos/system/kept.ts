@@ -1,4 +1,4 @@
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Recorder } from "../recorder.ts";
 
 /** A process that can be ended and started again, as `cluster/` makes them. */

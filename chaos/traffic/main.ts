@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Draw } from "../draw.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import { Recorder } from "../recorder.ts";
 import { RunClock } from "../run-clock.ts";
 import { readSetting } from "../system/program.ts";

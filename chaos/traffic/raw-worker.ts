@@ -2,7 +2,7 @@ import { headers, RequestError, type NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { workSubject, type WorkVerb } from "../../src/wire/subjects.ts";
 import type { Draw } from "../draw.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Recorder } from "../recorder.ts";
 import { AttemptNotes } from "../workers/attempt.ts";
 

@@ -1,7 +1,7 @@
 import type { Subject } from "../../src/core/subject.ts";
 import type { Draw } from "../draw.ts";
 import type { Outcome } from "../history.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { RunClock } from "../run-clock.ts";
 import type { HttpCall, HttpCaller } from "./http-caller.ts";
 import type { RawWorker } from "./raw-worker.ts";

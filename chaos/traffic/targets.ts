@@ -1,6 +1,6 @@
 import type { Draw } from "../draw.ts";
 import type { Outcome } from "../history.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { HttpCall, HttpCaller, HttpTarget } from "./http-caller.ts";
 
 /** How long an unknown outcome is asked after at other nodes. */

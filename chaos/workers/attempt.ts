@@ -1,7 +1,7 @@
 import { sha256Hex } from "../../src/base/hash.ts";
 import type { Json } from "../../src/base/json.ts";
 import { WorkloadFailure } from "../../src/sdk/workload-failure.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import type { Recorder } from "../recorder.ts";
 import type { WorkerSetting, WorkInput } from "./setting.ts";
 

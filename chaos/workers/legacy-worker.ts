@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { connect, JSONCodec, type NatsConnection } from "nats";
 import { encodeToken } from "../../src/base/token.ts";
 import type { Json } from "../../src/base/json.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../src/sdk/backoff.ts";
 import { Recorder } from "../recorder.ts";
 import { RunClock } from "../run-clock.ts";
 import { readSetting } from "../system/program.ts";
