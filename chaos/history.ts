@@ -83,6 +83,13 @@ export interface LeftoverLine {
   readonly name: string;
 }
 
+/** A node that ended over a bug of its own, as it logged it. */
+export interface CrashLine {
+  readonly line: "crash";
+  readonly node: string;
+  readonly told: string;
+}
+
 /** A state of a node or server as polled: for outage times. */
 export interface ProbeLine {
   readonly line: "probe";
@@ -109,8 +116,13 @@ export interface EndLine {
   readonly line: "end";
   readonly healedAt: number;
   readonly endedAt: number;
-  /** How many of each were looked through for leftovers: without it, no leftover proves nothing. */
-  readonly inspected?: { readonly consumers: number; readonly processes: number; readonly files: number };
+  /** How many of each were looked through for what should not be: without it, nothing found proves nothing. */
+  readonly inspected?: {
+    readonly consumers: number;
+    readonly processes: number;
+    readonly files: number;
+    readonly logs: number;
+  };
 }
 
 export type HistoryLine =
@@ -121,6 +133,7 @@ export type HistoryLine =
   | EntryLine
   | ViewLine
   | LeftoverLine
+  | CrashLine
   | ProbeLine
   | EndLine;
 

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import type { LeftoverLine } from "./history.ts";
+import { basename, join } from "node:path";
+import type { CrashLine, LeftoverLine } from "./history.ts";
 import { pause } from "../src/sdk/backoff.ts";
 
-/** What was left, among how many things that were looked at. */
-export interface Inspection {
+/** What should not be, among how many things that were looked at. */
+export interface Inspection<Line = LeftoverLine> {
   readonly inspected: number;
-  readonly found: readonly LeftoverLine[];
+  readonly found: readonly Line[];
 }
 
 /** Everything that a run starts inherits it. */
@@ -62,4 +62,20 @@ export function findFiles(directory: string): Inspection {
       /\/process\.json|store-seen\.json\.\d+$/.test(name),
   );
   return { inspected: all.length, found: left.map((name) => ({ line: "leftover", kind: "file", name }) as const) };
+}
+
+/** How a node tells, as its last line, that it ends over a bug. */
+const crash = /^\{.*"(?:uncaught exception|unhandled rejection): .*\}$/gm;
+
+/** Nodes that ended over a bug of their own, by what they logged. */
+export function findCrashes(directory: string): Inspection<CrashLine> {
+  const logs = readdirSync(join(directory, "nodes"), { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".log"),
+  );
+  const found = logs.flatMap((log) =>
+    [...readFileSync(join(directory, "nodes", log), "utf8").matchAll(crash)].map(
+      ([told]) => ({ line: "crash", node: basename(log, ".log"), told }) as const,
+    ),
+  );
+  return { inspected: logs.length, found };
 }

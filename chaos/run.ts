@@ -6,7 +6,7 @@ import { Draw } from "./draw.ts";
 import { dumpStore, findConsumers } from "./dump.ts";
 import { FaultSchedule } from "./faults/schedule.ts";
 import type { EndLine, HistoryLine, RunLine } from "./history.ts";
-import { findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
+import { findCrashes, findFiles, findProcesses, RUN_MARK } from "./leftovers.ts";
 import type { AnswerTap } from "./network/answer-tap.ts";
 import { mergeParts } from "./parts.ts";
 import { pause } from "../src/sdk/backoff.ts";
@@ -102,7 +102,14 @@ async function takeApart(
   const processes = await findProcesses(mark);
   const files = findFiles(directory);
   for (const { found } of [consumers, processes, files]) for (const leftover of found) recorder.write(leftover);
-  const inspected = { consumers: consumers.inspected, processes: processes.inspected, files: files.inspected };
+  const crashes = findCrashes(directory);
+  for (const crash of crashes.found) recorder.write(crash);
+  const inspected = {
+    consumers: consumers.inspected,
+    processes: processes.inspected,
+    files: files.inspected,
+    logs: crashes.inspected,
+  };
   recorder.write({ line: "end", ...times, inspected });
   return commits;
 }

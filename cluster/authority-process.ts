@@ -81,15 +81,17 @@ export class AuthorityProcess {
   }
 
   /**
-   * Waits until the node says that it is ready.
+   * Waits until the node says that it is ready. With `supervised`, somebody starts it again whenever it ends: that is
+   * waited for as well.
    *
-   * @throws ClusterError `PROCESS_EXITED` when it ends meanwhile, `PROCESS_NOT_READY` after `timeoutMs` (30 s).
+   * @throws ClusterError `PROCESS_EXITED` when it ends meanwhile and nobody starts it again, `PROCESS_NOT_READY` after
+   * `timeoutMs` (30 s), with the end of its log.
    */
-  async waitReady(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
+  async waitReady(timeoutMs = READY_TIMEOUT_MS, { supervised = false } = {}): Promise<void> {
     const child = this.#process;
     const ready = await poll(
       async () => {
-        if (child?.exit !== undefined) throw child.exitError();
+        if (!supervised && child?.exit !== undefined) throw child.exitError();
         return (await this.ready()) ? true : undefined;
       },
       { timeoutMs, intervalMs: 50 },
@@ -97,10 +99,8 @@ export class AuthorityProcess {
     if (ready === undefined)
       throw new ClusterError(
         "PROCESS_NOT_READY",
-        `${this.name} was not ready within ${timeoutMs} ms; see ${this.logPath}`,
-        {
-          details: { name: this.name, logPath: this.logPath },
-        },
+        `${this.name} was not ready within ${timeoutMs} ms; the end of ${this.logPath}:\n${this.#process?.logTail() ?? ""}`,
+        { details: { name: this.name, logPath: this.logPath } },
       );
   }
 

@@ -96,6 +96,7 @@ export class FigureCollector {
       case "work":
       case "view":
       case "leftover":
+      case "crash":
     }
   }
 

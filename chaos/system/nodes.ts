@@ -87,9 +87,12 @@ export class Nodes {
     this.front.setBackends(this.present.map(({ url }) => url));
   }
 
-  /** Waits until every node that is meant to run is ready. */
+  /**
+   * Waits until every node that is meant to run is ready. One that was started while its clock was off, or a disk full,
+   * may refuse itself once more after the healing: it is started again.
+   */
   async waitReady(timeoutMs = 60_000): Promise<void> {
-    await Promise.all(this.present.map(({ process }) => process.waitReady(timeoutMs)));
+    await Promise.all(this.present.map(({ process }) => process.waitReady(timeoutMs, { supervised: true })));
     await this.front.waitHealthy(this.present.length, timeoutMs);
   }
 

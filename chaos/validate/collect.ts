@@ -1,6 +1,6 @@
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
-import type { EndLine, EntryLine, FaultLine, HistoryLine, LeftoverLine, ProbeLine, RunLine } from "../history.ts";
-import type { ViewLine, WorkLine } from "../history.ts";
+import type { CrashLine, EndLine, EntryLine, FaultLine, HistoryLine, LeftoverLine } from "../history.ts";
+import type { ProbeLine, RunLine, ViewLine, WorkLine } from "../history.ts";
 import { callFactsOf, type CallFact } from "./call-facts.ts";
 import { Chain } from "./chain.ts";
 import type { Facts, FaultSpan, OutageSpan } from "./facts.ts";
@@ -31,6 +31,7 @@ export class Collector {
   readonly #chains = new Map<string, Chain>();
   readonly #views: ViewLine[] = [];
   readonly #leftovers: LeftoverLine[] = [];
+  readonly #crashes: CrashLine[] = [];
 
   add(line: HistoryLine): void {
     switch (line.line) {
@@ -58,6 +59,9 @@ export class Collector {
         return;
       case "leftover":
         this.#leftovers.push(line);
+        return;
+      case "crash":
+        this.#crashes.push(line);
     }
   }
 
@@ -81,6 +85,7 @@ export class Collector {
       workloads: this.#chains,
       views: this.#views,
       leftovers: this.#leftovers,
+      crashes: this.#crashes,
       effectsOf: (call) => matching.effectsOf(call),
       authorsOf: (version) => matching.authorsOf(version),
     };

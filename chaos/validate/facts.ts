@@ -1,6 +1,6 @@
 import type { Claim, WorkloadRecord } from "../../src/core/workload/record.ts";
 import type { WorkloadState } from "../../src/core/workload/states.ts";
-import type { EndLine, LeftoverLine, RunLine, ViewLine, WorkLine } from "../history.ts";
+import type { CrashLine, EndLine, LeftoverLine, RunLine, ViewLine, WorkLine } from "../history.ts";
 import type { Breach, Command } from "../model/step.ts";
 import type { CallFact } from "./call-facts.ts";
 import type { JudgeParameters } from "./parameters.ts";
@@ -83,6 +83,7 @@ export interface Facts {
   readonly workloads: ReadonlyMap<string, WorkloadFacts>;
   readonly views: readonly ViewLine[];
   readonly leftovers: readonly LeftoverLine[];
+  readonly crashes: readonly CrashLine[];
   /** What a call made; empty when nothing is found of it. */
   effectsOf(call: CallFact): readonly Version[];
   /** The calls that may have made a version. */

@@ -9,6 +9,7 @@ import { exclusiveWork } from "./exclusive-work.ts";
 import type { Facts } from "./facts.ts";
 import { fencedWrites } from "./fenced-writes.ts";
 import { liveness } from "./liveness.ts";
+import { noCrashes } from "./no-crashes.ts";
 import { noLeftovers } from "./no-leftovers.ts";
 import { oneClaim } from "./one-claim.ts";
 import { oneCreation } from "./one-creation.ts";
@@ -44,6 +45,7 @@ export const validators: readonly Validator[] = [
   liveness,
   equalViews,
   noLeftovers,
+  noCrashes,
 ];
 
 /** Whether a validator that saw nothing is a reason to worry. A run of no length is a story, made for something else. */

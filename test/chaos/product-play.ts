@@ -275,7 +275,12 @@ export async function playProduct(seed: number, rounds: number): Promise<readonl
       },
       ...play.lines,
       ...play.entries(),
-      { line: "end", healedAt, endedAt: play.clock.now(), inspected: { consumers: 0, processes: 1, files: 0 } },
+      {
+        line: "end",
+        healedAt,
+        endedAt: play.clock.now(),
+        inspected: { consumers: 0, processes: 1, files: 0, logs: 3 },
+      },
     ];
   } finally {
     await play.close();
