@@ -99,6 +99,20 @@ export const errorRegistry = {
   ),
   AUTHORITY_OVERLOADED: later(429, "Too many requests are under way at this node."),
   SUBJECT_REQUIRED: no(401, "The request does not say who asks."),
+  GRANT_INVALID: no(401, "There is no grant, or its signature, key, shape or time of issue is not good."),
+  GRANT_EXPIRED: no(401, "The grant has expired."),
+  GRANT_REVOKED: no(
+    401,
+    "The grant, its subject, application or tenant, or a grant it stems from was revoked or replaced.",
+  ),
+  GRANT_SCOPE_DENIED: no(
+    403,
+    "The grant does not reach this: another subject, tenant, application, capability or resource, or a constraint; details tell which.",
+  ),
+  GRANT_DELEGATION_INVALID: no(
+    403,
+    "The grant is not within the one it was delegated from, or the chain is broken; details name the grant.",
+  ),
   ROUTE_NOT_FOUND: no(404, "There is no such route."),
   METHOD_NOT_ALLOWED: no(405, "The route does not take this method."),
   INTERNAL_ERROR: {
