@@ -1,6 +1,7 @@
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { z } from "zod";
-import { settings, type Setting } from "./settings.ts";
+import { settings, type FileContent, type Setting } from "./settings.ts";
 
 type Settings = typeof settings;
 export type SettingName = keyof Settings;
@@ -8,7 +9,24 @@ type ValueOf<One> = One extends { readonly shape: z.ZodType<infer Value, string>
 type Given = { readonly [Name in SettingName]?: ValueOf<Settings[Name]> };
 
 /** Settings that have no initial value. */
-type Optional = "natsUser" | "natsPassword" | "natsToken" | "stateDirectory" | "history";
+type Optional = NatsClientSetting | "httpTlsCert" | "httpTlsKey" | "stateDirectory" | "history";
+
+/** What says who connects to NATS, and how: also what `mandate worker` is told. */
+const natsClientSettings = [
+  "natsUser",
+  "natsPassword",
+  "natsToken",
+  "natsNkeySeedFile",
+  "natsCredsFile",
+  "natsTlsCa",
+  "natsTlsCert",
+  "natsTlsKey",
+  "natsInboxPrefix",
+] as const satisfies readonly SettingName[];
+type NatsClientSetting = (typeof natsClientSettings)[number];
+
+/** How to connect to NATS, checked. */
+export type NatsClientConfig = { readonly [Name in NatsClientSetting]?: ValueOf<Settings[Name]> };
 
 /** What a node was told, checked. */
 export type Config = { readonly [Name in Exclude<SettingName, Optional>]: ValueOf<Settings[Name]> } & {
@@ -43,10 +61,48 @@ export const settingNames = Object.keys(settings) as SettingName[];
 
 const describe = (name: SettingName): Setting<unknown> => settings[name];
 
+/** What a file of each kind holds, as far as can be told at a glance. */
+const contents: { readonly [Content in FileContent]: RegExp } = {
+  "nkey seed": /^\s*SU[A-Z2-7]{56}\s*$/,
+  "NATS credentials": /-BEGIN NATS USER JWT-[^]*-BEGIN USER NKEY SEED-/,
+  certificate: /-----BEGIN CERTIFICATE-----/,
+  "private key": /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/,
+};
+
+/** The rule that a file breaks; `undefined` when it is there and is what it should be. */
+function brokenFileRule(file: string, content: FileContent): string | undefined {
+  try {
+    return contents[content].test(readFileSync(file, "utf8")) ? undefined : `must be a file that holds a ${content}`;
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown";
+    return `must be a file that can be read (${code})`;
+  }
+}
+
+type AddIssue = (name: SettingName, rule: string, value?: string) => void;
+
+/** A node shows one proof of who it is to NATS, and a certificate comes with its key. */
+function loginIssues(given: Given, add: AddIssue): void {
+  const logins = (["natsUser", "natsToken", "natsNkeySeedFile", "natsCredsFile"] as const).filter(
+    (name) => given[name] !== undefined,
+  );
+  const [first, ...others] = logins;
+  for (const other of others) if (first !== undefined) add(other, `can't be combined with ${settings[first].variable}`);
+  for (const [one, another] of [
+    ["natsPassword", "natsUser"],
+    ["natsUser", "natsPassword"],
+    ["natsTlsCert", "natsTlsKey"],
+    ["natsTlsKey", "natsTlsCert"],
+    ["httpTlsCert", "httpTlsKey"],
+    ["httpTlsKey", "httpTlsCert"],
+  ] as const)
+    if (given[one] !== undefined && given[another] === undefined) add(one, `needs ${settings[another].variable}`);
+}
+
 /** Rules that tie several settings together. */
 function relationIssues(given: Given, sourceOf: (name: SettingName) => string): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
-  const add = (name: SettingName, rule: string, value?: string): void => {
+  const add: AddIssue = (name, rule, value) => {
     issues.push({ source: sourceOf(name), rule, ...(value === undefined ? {} : { value }) });
   };
   if (given.httpHost !== undefined && given.httpHost !== "127.0.0.1")
@@ -55,12 +111,7 @@ function relationIssues(given: Given, sourceOf: (name: SettingName) => string): 
       "must be 127.0.0.1: in open mode any caller is believed, so only this machine may call",
       given.httpHost,
     );
-  if (given.natsPassword !== undefined && given.natsUser === undefined)
-    add("natsPassword", `needs ${settings.natsUser.variable}`);
-  if (given.natsUser !== undefined && given.natsPassword === undefined)
-    add("natsUser", `needs ${settings.natsPassword.variable}`);
-  if (given.natsToken !== undefined && given.natsUser !== undefined)
-    add("natsToken", `can't be combined with ${settings.natsUser.variable}`);
+  loginIssues(given, add);
   if (given.storage === "memory" && given.stateDirectory !== undefined)
     add(
       "stateDirectory",
@@ -75,37 +126,50 @@ function relationIssues(given: Given, sourceOf: (name: SettingName) => string): 
   return issues;
 }
 
-/**
- * Reads the configuration.
- *
- * @throws ConfigError that lists everything that is wrong.
- */
-export function readConfig(
-  environment: { readonly [variable: string]: string | undefined },
-  flags: { readonly [flag: string]: string | undefined } = {},
-): Config {
+interface Told {
+  readonly environment: { readonly [variable: string]: string | undefined };
+  readonly flags: { readonly [flag: string]: string | undefined };
+}
+
+/** @throws ConfigError that lists everything that is wrong with the settings of these names. */
+function readGiven(names: readonly SettingName[], { environment, flags }: Told): Given {
   const issues: ConfigIssue[] = [];
   const values: { [name: string]: unknown } = {};
   const sourceOf = (name: SettingName): string =>
     flags[describe(name).flag] === undefined ? describe(name).variable : `--${describe(name).flag}`;
-  for (const name of settingNames) {
+  for (const name of names) {
     const one = describe(name);
     const fromEnvironment = environment[one.variable];
     // An empty variable is an unset one: that is how compose files and shells unset.
     const text = flags[one.flag] ?? (fromEnvironment === "" ? undefined : fromEnvironment) ?? one.initial;
     if (text === undefined) continue;
     const parsed = one.shape.safeParse(text);
-    if (parsed.success) values[name] = parsed.data;
-    else
+    const rule = parsed.success
+      ? one.file === undefined
+        ? undefined
+        : brokenFileRule(text, one.file)
+      : (parsed.error.issues[0]?.message ?? "is not valid");
+    if (rule !== undefined)
       issues.push({
         source: sourceOf(name),
         ...(one.secret === true ? {} : { value: JSON.stringify(text.slice(0, 200)) }),
-        rule: parsed.error.issues[0]?.message ?? "is not valid",
+        rule,
       });
+    if (parsed.success) values[name] = parsed.data;
   }
   const given = values as Given;
   issues.push(...relationIssues(given, sourceOf));
   if (issues.length > 0) throw new ConfigError(issues);
+  return given;
+}
+
+/**
+ * Reads the configuration.
+ *
+ * @throws ConfigError that lists everything that is wrong.
+ */
+export function readConfig(environment: Told["environment"], flags: Told["flags"] = {}): Config {
+  const given = readGiven(settingNames, { environment, flags });
   return {
     nodeId: `${hostname()
       .replaceAll(/[^A-Za-z0-9._-]/g, "-")
@@ -113,6 +177,17 @@ export function readConfig(
     ...given,
   } as Config;
 }
+
+/**
+ * Reads what a process that is no node is told about NATS: the same variables and flags.
+ *
+ * @throws ConfigError that lists everything that is wrong.
+ */
+export const readNatsClient = (environment: Told["environment"], flags: Told["flags"]): NatsClientConfig =>
+  readGiven(natsClientSettings, { environment, flags });
+
+/** The flags that {@link readNatsClient} understands. */
+export const natsClientFlags: readonly string[] = natsClientSettings.map((name) => settings[name].flag);
 
 /** Variables that begin like ours and are none: most likely a typing error, which must be told and must not stop a node. */
 export const unknownVariables = (environment: {

@@ -65,7 +65,12 @@ export interface Setting<Value> {
   readonly doc: string;
   /** Its value is never shown. */
   readonly secret?: true;
+  /** It names a file, which is to hold this; what is in it is never shown. */
+  readonly file?: FileContent;
 }
+
+/** What a file that a setting names has to hold. */
+export type FileContent = "nkey seed" | "NATS credentials" | "certificate" | "private key";
 
 const setting = <Value>(one: Setting<Value>): Setting<Value> => one;
 
@@ -98,6 +103,50 @@ export const settings = {
     doc: "Token for NATS, in the place of user name and password.",
     secret: true,
   }),
+  natsNkeySeedFile: setting({
+    variable: "MANDATE_NATS_NKEY_SEED_FILE",
+    flag: "nats-nkey",
+    shape: path,
+    file: "nkey seed",
+    doc: "File with the seed of this node's NATS user (`SU…`); read again at every connection.",
+  }),
+  natsCredsFile: setting({
+    variable: "MANDATE_NATS_CREDS_FILE",
+    flag: "nats-creds",
+    shape: path,
+    file: "NATS credentials",
+    doc: "File with JWT and seed, as `nsc` writes it, in the place of a seed alone; read again at every connection.",
+  }),
+  natsTlsCa: setting({
+    variable: "MANDATE_NATS_TLS_CA",
+    flag: "nats-tls-ca",
+    shape: path,
+    file: "certificate",
+    doc: "File with the certificates (PEM) of who may vouch for the NATS servers. With it nothing is said to a server without TLS.",
+  }),
+  natsTlsCert: setting({
+    variable: "MANDATE_NATS_TLS_CERT",
+    flag: "nats-tls-cert",
+    shape: path,
+    file: "certificate",
+    doc: "File with this node's certificate (PEM), where NATS asks clients for one.",
+  }),
+  natsTlsKey: setting({
+    variable: "MANDATE_NATS_TLS_KEY",
+    flag: "nats-tls-key",
+    shape: path,
+    file: "private key",
+    doc: "File with the key of that certificate (PEM).",
+  }),
+  natsInboxPrefix: setting({
+    variable: "MANDATE_NATS_INBOX_PREFIX",
+    flag: "nats-inbox",
+    shape: z
+      .string()
+      .regex(/^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$/, "must be a subject without wildcards")
+      .refine((text) => text.length <= 1_024, "must be at most 1024 characters"),
+    doc: "Beginning of the subjects at which answers of NATS are awaited, where the user's rights name one. Default: `_INBOX`.",
+  }),
   monitorUrls: setting({
     variable: "MANDATE_NATS_MONITOR_URLS",
     flag: "nats-monitor",
@@ -118,6 +167,20 @@ export const settings = {
     shape: wholeText(0, 65_535),
     initial: "7700",
     doc: "HTTP port; 0 takes any free one.",
+  }),
+  httpTlsCert: setting({
+    variable: "MANDATE_HTTP_TLS_CERT",
+    flag: "tls-cert",
+    shape: path,
+    file: "certificate",
+    doc: "File with the certificate (PEM, the whole chain) that HTTP answers with; it is then HTTPS. SIGHUP reads both files again.",
+  }),
+  httpTlsKey: setting({
+    variable: "MANDATE_HTTP_TLS_KEY",
+    flag: "tls-key",
+    shape: path,
+    file: "private key",
+    doc: "File with the key of that certificate (PEM).",
   }),
   nodeId: setting({
     variable: "MANDATE_NODE_ID",

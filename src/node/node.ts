@@ -12,7 +12,8 @@ import { startWorkerService, type WorkerService } from "../nats/worker-service.t
 import type { JetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { GatedAuthority } from "./gated-authority.ts";
 import { NodeMetrics } from "./node-metrics.ts";
-import { natsConnectionOf, openNodeStore } from "./open-store.ts";
+import { natsConnectionOf } from "./nats-login.ts";
+import { openNodeStore } from "./open-store.ts";
 
 /** What runs, as far as the start has come: what is there is let go, whenever the node is told to end. */
 interface Opened {

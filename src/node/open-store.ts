@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
@@ -9,19 +8,13 @@ import { checkStore } from "../doctor/store-checks.ts";
 import { openJetstreamStore, type JetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { StoreRefusal } from "../store/jetstream/store-refusal.ts";
 import { StoreUnavailable } from "../store/store.ts";
+import { natsConnectionOf } from "./nats-login.ts";
 import { NodeRefusal } from "./node-error.ts";
 import { StoreMemory } from "./store-memory.ts";
 
 /** Between two looks for a store that is away, ms. */
 const LOOK_AGAIN_MS = 1_000;
 const OPEN_TIMEOUT_MS = 5_000;
-
-/** How the configuration says to connect to NATS. */
-export function natsConnectionOf(config: Config): NodeConnectionOptions | undefined {
-  if (config.natsToken !== undefined) return { token: config.natsToken };
-  if (config.natsUser === undefined || config.natsPassword === undefined) return undefined;
-  return { user: config.natsUser, pass: config.natsPassword };
-}
 
 /** What doctor needs to know of a configuration. */
 export const doctorOptionsOf = (config: Config): DoctorOptions => ({
@@ -68,7 +61,8 @@ async function awaitServers({ config, log, onWaiting, signal }: OpenNodeStoreOpt
       refuseFailures(checks, config);
       return;
     }
-    log.warn({ servers: config.natsServers }, "no NATS server can be reached; trying again");
+    const cause = checks[0]?.explanation;
+    log.warn({ servers: config.natsServers, cause }, "no NATS server can be reached; trying again");
     onWaiting("no NATS server can be reached");
     await delay(LOOK_AGAIN_MS, undefined, { signal });
   }
@@ -91,7 +85,7 @@ export async function openNodeStore(options: OpenNodeStoreOptions): Promise<Jets
     try {
       const store = await openJetstreamStore({
         servers: config.natsServers,
-        ...(connection === undefined ? {} : { connection }),
+        connection,
         epoch: config.epoch,
         shards: config.shards,
         replicas: config.replicas,

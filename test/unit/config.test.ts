@@ -1,9 +1,20 @@
 // Goal: a node is told exactly what is wrong with its configuration, and README tells exactly what it can be told.
 // Method: texts in, values or named issues out; the README's table is compared with the settings both ways.
 
-import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
-import { ConfigError, readConfig, settingRows, unknownVariables } from "../../src/config.ts";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nkeys } from "@nats-io/nats-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  ConfigError,
+  natsClientFlags,
+  readConfig,
+  readNatsClient,
+  settingRows,
+  unknownVariables,
+} from "../../src/config.ts";
+import { natsConnectionOf } from "../../src/node/nats-login.ts";
 import { settings } from "../../src/settings.ts";
 
 /** The issues of a configuration that can't be used. */
@@ -106,6 +117,71 @@ describe("what is wrong is named with variable or flag, value and rule", () => {
   test("a store in memory and a memory of it on disk exclude each other", () => {
     const issues = issuesOf({ MANDATE_STORAGE: "memory", MANDATE_STATE_DIR: "/tmp/x" });
     expect(issues[0]?.source).toBe("MANDATE_STATE_DIR");
+  });
+});
+
+describe("files with keys and certificates", () => {
+  let folder: string;
+  const seed = new TextDecoder().decode(nkeys.createUser().getSeed());
+  const write = (name: string, text: string): string => {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return file;
+  };
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "mandate-config-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const fileVariables = Object.values(settings).flatMap((one) => ("file" in one ? [one.variable] : []));
+
+  test("there are seven of them", () => expect(fileVariables).toHaveLength(7));
+
+  test.each(fileVariables)("%s: one that is not there, or holds something else, is named", (variable) => {
+    expect(issuesOf({ [variable]: join(folder, "absent") })[0]).toMatchObject({
+      source: variable,
+      rule: expect.stringContaining("ENOENT") as unknown,
+    });
+    const other = write("other", "hunter2");
+    const [issue] = issuesOf({ [variable]: other });
+    expect(issue).toMatchObject({ source: variable, rule: expect.stringMatching(/^must be a file that holds/) });
+    expect(JSON.stringify(issue)).not.toContain("hunter2");
+  });
+
+  test("a key is read anew at every connection, and what it was counts while it can't be read", () => {
+    const file = write("seed", `${seed}\n`);
+    const { authenticator } = natsConnectionOf(readConfig({ MANDATE_NATS_NKEY_SEED_FILE: file }));
+    const publicKey = (): unknown => {
+      expect(typeof authenticator).toBe("function");
+      return typeof authenticator === "function" ? (authenticator("nonce") as { nkey: string }).nkey : undefined;
+    };
+    const first = publicKey();
+    expect(first).toMatch(/^U[A-Z2-7]{55}$/);
+    write("seed", new TextDecoder().decode(nkeys.createUser().getSeed()));
+    const second = publicKey();
+    expect(second).not.toBe(first);
+    rmSync(file);
+    expect(publicKey()).toBe(second);
+  });
+
+  test("two proofs of who one is, or half a pair, are refused", () => {
+    const file = write("seed", seed);
+    const certificate = write("certificate", "-----BEGIN CERTIFICATE-----\n");
+    expect(issuesOf({ MANDATE_NATS_NKEY_SEED_FILE: file, MANDATE_NATS_TOKEN: "t" })[0]?.rule).toMatch(/combined/);
+    expect(issuesOf({ MANDATE_HTTP_TLS_CERT: certificate })[0]?.rule).toBe("needs MANDATE_HTTP_TLS_KEY");
+    expect(issuesOf({ MANDATE_NATS_TLS_CERT: certificate })[0]?.rule).toBe("needs MANDATE_NATS_TLS_KEY");
+  });
+
+  test("a worker's process reads the same settings, and no others", () => {
+    const file = write("seed", seed);
+    const told = readNatsClient(
+      { MANDATE_NATS_NKEY_SEED_FILE: file, MANDATE_SHARDS: "none" },
+      { "nats-inbox": "_I.a" },
+    );
+    expect(told).toEqual({ natsNkeySeedFile: file, natsInboxPrefix: "_I.a" });
+    expect(() => readNatsClient({}, { "nats-inbox": "_I.>" })).toThrow(/--nats-inbox/);
+    expect(natsClientFlags).toContain("nats-tls-ca");
   });
 });
 

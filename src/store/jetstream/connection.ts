@@ -1,5 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { JetStreamManager } from "@nats-io/jetstream";
+import { createInbox, PermissionViolationError } from "@nats-io/nats-core";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
@@ -26,6 +27,13 @@ const RECONNECT_WAIT_MS = 100;
 /** Silence makes the client look for another server at most this often. */
 const ABANDON_EVERY_MS = 5000;
 
+/** What NATS refused, as a sentence, when that is why something failed. */
+export function forbiddenBy(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  if (!(thrown instanceof PermissionViolationError)) return forbiddenBy(thrown.cause);
+  return `NATS does not let this user ${thrown.operation === "publish" ? "publish to" : "subscribe to"} ${thrown.subject}`;
+}
+
 /**
  * One client's connection. It never gives up: while no server can be reached, {@link StoreConnection.connected} is
  * `false`, and nothing may be sent, since the client would take it and lose it.
@@ -35,16 +43,19 @@ export class StoreConnection {
   readonly management: JetStreamManager;
   readonly requests: Requests;
   readonly #log: Log;
+  readonly #inboxPrefix: string | undefined;
+  #forbidden: string | undefined;
   #connected = true;
   #closed = false;
   readonly #waiting = new Set<() => void>();
   #abandonedAt = Number.NEGATIVE_INFINITY;
 
-  private constructor(nats: NatsConnection, management: JetStreamManager, log: Log) {
+  private constructor(nats: NatsConnection, management: JetStreamManager, options: ConnectOptions) {
     this.nats = nats;
     this.management = management;
-    this.#log = log;
-    this.requests = new Requests(nats, () => this.#abandonServer());
+    this.#log = options.log;
+    this.#inboxPrefix = options.connection?.inboxPrefix;
+    this.requests = new Requests(nats, { inbox: this.newInbox(), onSilence: () => this.#abandonServer() });
     void this.#watch();
   }
 
@@ -70,7 +81,17 @@ export class StoreConnection {
       checkAPI: false,
       timeout: MANAGEMENT_TIMEOUT_MS,
     });
-    return new StoreConnection(nats, management, options.log);
+    return new StoreConnection(nats, management, options);
+  }
+
+  /** A subject of this connection's own to be answered at, where its user may listen. */
+  newInbox(): string {
+    return createInbox(this.#inboxPrefix);
+  }
+
+  /** What NATS last refused to this connection's user, as a sentence; `undefined` while it refused nothing. */
+  get forbidden(): string | undefined {
+    return this.#forbidden;
   }
 
   get connected(): boolean {
@@ -123,11 +144,18 @@ export class StoreConnection {
         this.#log.info({ server: status.server }, "store connection back");
         this.#wake();
       } else if (status.type === "error") {
-        this.#log.warn({ error: status.error.message }, "store connection reported an error");
+        if (status.error instanceof PermissionViolationError) this.#noteForbidden(status.error);
+        else this.#log.warn({ error: status.error.message }, "store connection reported an error");
       }
     }
     this.#connected = false;
     this.#wake();
+  }
+
+  #noteForbidden(error: PermissionViolationError): void {
+    const { operation, subject } = error;
+    this.#forbidden = forbiddenBy(error);
+    this.#log.error({ operation, subject }, "NATS does not give this user a right that the store needs");
   }
 
   #wake(): void {

@@ -1,4 +1,4 @@
-import { createInbox, nuid } from "@nats-io/nats-core";
+import { nuid } from "@nats-io/nats-core";
 import type { Msg, Subscription } from "@nats-io/nats-core";
 import { monotonicMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -131,7 +131,7 @@ export class ShardFollower implements Follower {
     this.#slot = 1 - this.#slot;
     await this.#recognise(await readStreamIdentity(connection, stream));
     if (this.#stopped) return;
-    const inbox = createInbox();
+    const inbox = connection.newInbox();
     this.#delivered = 0;
     this.#counted = false;
     this.#heardAt = monotonicMs();

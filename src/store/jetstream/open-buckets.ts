@@ -6,7 +6,7 @@ import { StoreUnavailable } from "../store.ts";
 import { acknowledgedRevision, parseAcknowledgement } from "./acknowledgement.ts";
 import { checkBucketOptions, checkStreamSettings, streamName, streamSettings, subjectPrefix } from "./bucket.ts";
 import type { BucketOptions } from "./bucket.ts";
-import type { StoreConnection } from "./connection.ts";
+import { forbiddenBy, type StoreConnection } from "./connection.ts";
 import { entryOfStored } from "./entry.ts";
 import type { StoredMessage } from "./entry.ts";
 import { RenderedHeaders, headerLine } from "./headers.ts";
@@ -78,10 +78,14 @@ async function refuseLoss(
   throw new StoreRefusal("shards-missing", `shards are missing: ${streams.join(", ")}`, { missing: streams });
 }
 
-const unanswered = (thrown: unknown): unknown =>
-  thrown instanceof StoreRefusal || thrown instanceof StoreUnavailable
-    ? thrown
-    : new StoreUnavailable("no answer", { cause: thrown });
+/** What a call without an answer means: that NATS forbids it, where it said so; else that it may be tried again. */
+function unanswered(connection: StoreConnection, thrown: unknown): unknown {
+  if (thrown instanceof StoreRefusal || thrown instanceof StoreUnavailable) return thrown;
+  const forbidden = forbiddenBy(thrown) ?? connection.forbidden;
+  return forbidden === undefined
+    ? new StoreUnavailable("no answer", { cause: thrown })
+    : new StoreRefusal("forbidden", forbidden);
+}
 
 const findStreams = (
   connection: StoreConnection,
@@ -97,7 +101,7 @@ async function findStream(connection: StoreConnection, name: string): Promise<Fo
     return { config, messages: state.messages };
   } catch (thrown) {
     if (thrown instanceof JetStreamApiError && thrown.code === serverCode.streamNotFound) return undefined;
-    throw unanswered(thrown);
+    throw unanswered(connection, thrown);
   }
 }
 
@@ -115,7 +119,7 @@ async function createStream(connection: StoreConnection, options: BucketOptions,
         if (found !== undefined) return found;
       }
     }
-    throw unanswered(thrown);
+    throw unanswered(connection, thrown);
   }
 }
 
@@ -142,7 +146,7 @@ async function readMeta(
       { timeoutMs: CALL_TIMEOUT_MS },
     )
     .catch((thrown: unknown) => {
-      throw unanswered(thrown);
+      throw unanswered(connection, thrown);
     });
   const { message, error } = answer.json<{ message?: StoredMessage; error?: ServerError }>();
   if (error !== undefined) {
@@ -192,7 +196,7 @@ async function writeMeta(
       timeoutMs: CALL_TIMEOUT_MS,
     })
     .catch((thrown: unknown) => {
-      throw unanswered(thrown);
+      throw unanswered(connection, thrown);
     });
   // Another node was first: what it wrote is read and checked.
   if (parseAcknowledgement(answer)?.error?.err_code === serverCode.wrongLastSequence) return;

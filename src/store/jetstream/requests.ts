@@ -1,4 +1,3 @@
-import { createInbox } from "@nats-io/nats-core";
 import type { Msg, MsgHdrs, NatsConnection, Subscription } from "@nats-io/nats-core";
 import { monotonicMs } from "../../base/clock.ts";
 
@@ -52,11 +51,16 @@ export class Requests {
   #sweepDueAt = 0;
   #closed = false;
 
-  /** `onSilence` is called when a request timed out and nothing at all has been answered since it was sent. */
-  constructor(connection: NatsConnection, onSilence: () => void) {
+  /**
+   * Answers arrive below `inbox`. `onSilence` is called when a request timed out and nothing at all has been answered
+   * since it was sent.
+   */
+  constructor(
+    connection: NatsConnection,
+    { inbox, onSilence }: { readonly inbox: string; readonly onSilence: () => void },
+  ) {
     this.#connection = connection;
     this.#onSilence = onSilence;
-    const inbox = createInbox();
     this.#prefix = `${inbox}.`;
     this.#subscription = connection.subscribe(`${inbox}.*`, {
       callback: (error, message) => {

@@ -10,6 +10,8 @@ export type StoreRefusalReason =
   | "absent"
   /** The store's format is newer than this program can read or write. */
   | "format-unsupported"
+  /** NATS does not give the user a right that the store needs. */
+  | "forbidden"
   /** The server lacks what the store needs. */
   | "server-unsupported"
   /** The options themselves are impossible. */
