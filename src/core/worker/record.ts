@@ -1,4 +1,4 @@
-/** Contract 2.1. Worker, pool and slot as they are committed; what is derived from the slots is in `active.ts`. */
+/** Contract 2.1. Worker, pool and slot as they are committed; what is derived from the slots is in `slots.ts`. */
 
 export const workerRuntimes = [
   "wasm",
@@ -17,6 +17,9 @@ export type WorkerHealth = (typeof workerHealths)[number];
 
 export const workerLifecycles = ["REGISTERED", "READY", "BUSY", "DRAINING", "OFFLINE", "RECOVERING"] as const;
 export type WorkerLifecycle = (typeof workerLifecycles)[number];
+
+/** Most slots that a worker or a pool may have: each is a record of its own. */
+export const CONCURRENCY_MAX = 10_000;
 
 export type Labels = { readonly [name: string]: string };
 

@@ -1,5 +1,6 @@
 import type { Json } from "../../base/json.ts";
 import type { Subject } from "../subject.ts";
+import type { PlacementPolicy } from "../worker/record.ts";
 import type { WorkloadEventType, WorkloadState } from "./states.ts";
 
 /** The record version that this program writes (contract 1.2). Version 1 is read, and its deadlines never enforced. */
@@ -184,6 +185,8 @@ interface WorkloadFields {
   readonly fencingToken: number;
   readonly dependencies: readonly Dependency[];
   readonly approval?: Approval;
+  /** Where it may run (contract 2.1). Absent: wherever its capabilities are. */
+  readonly placement?: PlacementPolicy;
 }
 
 /** The committed record (contract 1.2), payloads as they are stored. */
