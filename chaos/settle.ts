@@ -103,14 +103,27 @@ export async function settleAll(
   }
 }
 
+/** {@link listAll}, asked again while the node is not ready: a loaded machine may hold it up once more after all is well. */
+async function listInTime(...asked: Parameters<typeof listAll>): ReturnType<typeof listAll> {
+  const deadline = performance.now() + READ_MS;
+  for (;;)
+    try {
+      return await listAll(...asked);
+    } catch (thrown) {
+      if (performance.now() > deadline) throw thrown;
+      await pause(500);
+    }
+}
+
 /** What every node shows in the end, none of it older than what the others show. */
 export async function readViews(nodes: readonly ChaosNode[], recorder: Recorder): Promise<void> {
   const revisions = new Map<string, string | undefined>();
-  for (const { name, process } of nodes) revisions.set(name, (await listAll(process.url, "&state=CREATED")).revision);
+  for (const { name, process } of nodes)
+    revisions.set(name, (await listInTime(process.url, "&state=CREATED")).revision);
   const newest = [...revisions.values()].filter((revision) => revision !== undefined && /^\d+$/.test(revision));
   const minRevision = newest.sort((left, right) => Number(right) - Number(left))[0];
   for (const { name, process } of nodes) {
-    const { workloads } = await listAll(process.url, "", minRevision);
+    const { workloads } = await listInTime(process.url, "", minRevision);
     const view: ViewLine = {
       line: "view",
       node: name,
