@@ -1,14 +1,14 @@
 import { headers, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
-import { setMaxListeners } from "node:events";
 import type { Registry } from "prom-client";
 import { monotonicMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { errorRegistry, MandateError } from "../core/errors.ts";
 import { problemOf } from "../wire/problem.ts";
-import { parseWorkSubject, WORK_QUEUE, workPattern } from "../wire/subjects.ts";
+import { END_POLL_VERB, parseWorkSubject, WORK_QUEUE, workPattern } from "../wire/subjects.ts";
 import { PROTOCOL_VERSION } from "../wire/version.ts";
 import type { WorkerAuthority } from "./authority-port.ts";
 import { Discovery } from "./discovery.ts";
+import { longPollKey, LongPolls } from "./long-polls.ts";
 import { WorkerMeters } from "./meters.ts";
 import { notationOf, type Notation } from "./notation.ts";
 import { isLongPoll, isReading, isServedVerb, makeCall, servedVerbs } from "./verbs.ts";
@@ -69,8 +69,9 @@ class Service implements WorkerService {
   readonly #limits: WorkerServiceLimits;
   readonly #meters: WorkerMeters;
   readonly #discovery: Discovery;
-  readonly #stopping = new AbortController();
+  readonly #polls = new LongPolls();
   #subscription: Subscription | undefined;
+  #endings: Subscription | undefined;
   #working = 0;
   #waiting = 0;
   #idle: (() => void) | undefined;
@@ -79,8 +80,6 @@ class Service implements WorkerService {
     this.#options = options;
     this.#limits = { ...defaultWorkerServiceLimits, ...options.limits };
     this.#meters = new WorkerMeters(options.metrics, () => this.#working + this.#waiting);
-    // Every long poll listens to it.
-    setMaxListeners(0, this.#stopping.signal);
     this.#discovery = new Discovery({
       version: options.version ?? `${PROTOCOL_VERSION}.0.0`,
       endpoints: servedVerbs.map((verb) => ({ name: verb.replace(".", "-"), subject: workPattern(verb) })),
@@ -97,6 +96,12 @@ class Service implements WorkerService {
         else log.error({ err: problem }, "the subscription of worker requests failed");
       },
     });
+    // Every node hears of it: nobody knows which one the poll is waiting at.
+    this.#endings = connection.subscribe(workPattern(END_POLL_VERB), {
+      callback: (problem, message) => {
+        if (problem === null) this.#endPoll(message);
+      },
+    });
     this.#discovery.start(connection);
     await connection.flush();
     log.info({ subject: EVERYTHING }, "worker requests are answered over NATS, in open mode");
@@ -107,7 +112,8 @@ class Service implements WorkerService {
     this.#discovery.stop();
     // First no new requests, then no long polls: a worker whose poll ends asks again, and is to reach another node.
     if (!connection.isClosed()) await this.#subscription?.drain().catch(() => undefined);
-    this.#stopping.abort();
+    if (!connection.isClosed()) this.#endings?.unsubscribe();
+    this.#polls.endAll();
     if (this.#working + this.#waiting > 0) {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
@@ -158,12 +164,21 @@ class Service implements WorkerService {
     );
     if (!parsed.ok) throw MandateError.of(parsed.error);
     const leave = this.#enter(isLongPoll(verb, parsed.value));
+    const poll = this.#polls.enter(longPollKey(prefix, parsed.value) ?? "");
     try {
-      const request = { verb, scope, value: parsed.value, signal: this.#stopping.signal };
+      const request = { verb, scope, value: parsed.value, signal: poll.signal };
       return await makeCall(this.#options.authority, request, prefix);
     } finally {
+      poll.leave();
       leave();
     }
+  }
+
+  /** A worker stops waiting. Whatever this says that is not understood ends nothing; there is no answer to it. */
+  #endPoll(message: Msg): void {
+    const parsed = notationOf(message.headers).parse(message.data);
+    const key = parsed.ok ? longPollKey(addressOf(message.subject).prefix, parsed.value) : undefined;
+    if (key !== undefined) this.#polls.end(key);
   }
 
   /** @throws MandateError `AUTHORITY_OVERLOADED`. */

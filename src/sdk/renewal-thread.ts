@@ -21,7 +21,7 @@ async function run(port: MessagePort, start: RenewalStart): Promise<void> {
     if (message.kind === "stop") ending.abort();
     else renewals.take(message);
   });
-  const connection = await WorkConnection.open(start.connection, ending.signal);
+  const connection = await WorkConnection.open(start.connection, { signal: ending.signal });
   renewals.begin((verb, args, options) => connection.call(verb, args, options));
   port.postMessage({ kind: "ready" });
   if (!ending.signal.aborted)

@@ -10,7 +10,7 @@ import { connect } from "@nats-io/transport-node";
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { MandateError } from "../core/errors.ts";
 import { packValue, unpackValue } from "../wire/codec.ts";
-import { workSubject, type WorkVerb } from "../wire/subjects.ts";
+import { END_POLL_VERB, workSubject, type WorkVerb } from "../wire/subjects.ts";
 import { backoffDelayMs, pause } from "./backoff.ts";
 import { persist, type TryOutcome } from "./persistence.ts";
 import { errorOfProblem } from "./problem.ts";
@@ -33,6 +33,16 @@ export interface NatsLogin {
   readonly pass?: string;
   readonly token?: string;
   readonly tls?: TlsOptions;
+}
+
+/** Whether a worker has a connection to NATS. */
+export type ConnectionState = "connected" | "disconnected";
+
+export interface OpenOptions {
+  /** Ends the attempt to connect. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told once for each change, the first one when it is connected, or when the first try has failed. */
+  readonly onState?: ((state: ConnectionState) => void) | undefined;
 }
 
 export interface WorkCallOptions {
@@ -58,11 +68,18 @@ export class WorkConnection {
   readonly #onBreak = new Set<(lost: TryOutcome<never>) => void>();
   /** Called when it is back, or gone for good. */
   readonly #onBack = new Set<() => void>();
+  readonly #onState: (state: ConnectionState) => void;
   #connected = true;
 
-  private constructor(nats: NatsConnection, options: WorkConnectionOptions) {
+  private constructor(
+    nats: NatsConnection,
+    options: WorkConnectionOptions,
+    onState: (state: ConnectionState) => void = () => undefined,
+  ) {
     this.#nats = nats;
     this.#options = options;
+    this.#onState = onState;
+    onState("connected");
     void this.#watch();
   }
 
@@ -72,14 +89,15 @@ export class WorkConnection {
    * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials. An abort throws the signal's
    * reason.
    */
-  static async open(options: WorkConnectionOptions, signal?: AbortSignal): Promise<WorkConnection> {
+  static async open(options: WorkConnectionOptions, { signal, onState }: OpenOptions = {}): Promise<WorkConnection> {
     for (let place = 0; ; place++) {
       signal?.throwIfAborted();
       try {
-        return new WorkConnection(await connect(dialOptions(options)), options);
+        return new WorkConnection(await connect(dialOptions(options)), options, onState);
       } catch (thrown) {
         if (thrown instanceof AuthorizationError)
           throw new MandateError("WORKLOAD_UNAUTHORIZED", "NATS does not take the credentials", { cause: thrown });
+        if (place === 0) onState?.("disconnected");
         await pause(backoffDelayMs(place), signal);
       }
     }
@@ -100,14 +118,22 @@ export class WorkConnection {
     });
   }
 
+  /** Has a poll for work answered now. Nothing answers this; when it gets lost, the poll ends by its own time. */
+  endPoll(poll: { readonly workerId: string; readonly requestId: string }): void {
+    if (this.#connected) this.#nats.publish(workSubject(this.#options, END_POLL_VERB), JSON.stringify(poll));
+  }
+
   async #watch(): Promise<void> {
     for await (const status of this.#nats.status()) {
       if (status.type === "disconnect") {
+        if (this.#connected) this.#onState("disconnected");
         this.#connected = false;
         for (const end of this.#onBreak) end({ kind: "lost", sent: true, cause: status });
         this.#onBreak.clear();
       } else if (status.type === "reconnect" || status.type === "close") {
-        this.#connected = status.type === "reconnect";
+        const back = status.type === "reconnect";
+        if (back && !this.#connected) this.#onState("connected");
+        this.#connected = back;
         for (const resume of this.#onBack) resume();
         this.#onBack.clear();
       }

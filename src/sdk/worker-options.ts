@@ -3,7 +3,7 @@ import { MandateError } from "../core/errors.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
 import { parseShape } from "../wire/parse.ts";
 import { claimNextRequest } from "../wire/requests.ts";
-import type { NatsLogin } from "./work-connection.ts";
+import type { ConnectionState, NatsLogin } from "./work-connection.ts";
 import type { Handler } from "./work-context.ts";
 import { workerIdOf } from "./worker-identity.ts";
 
@@ -29,12 +29,14 @@ export interface WorkerOptions {
   readonly encoding?: "json" | "msgpack";
   readonly login?: NatsLogin;
   readonly log?: Log;
+  /** Told when NATS is reached, when it is lost, and when it is back: once for each change. */
+  readonly onState?: (state: ConnectionState) => void;
   /** Ends the attempt to connect, and later stops the worker. */
   readonly signal?: AbortSignal;
 }
 
 /** The options with every default in its place. */
-export type WorkerSettings = Required<Omit<WorkerOptions, "login" | "signal" | "servers" | "encoding">> & {
+export type WorkerSettings = Required<Omit<WorkerOptions, "login" | "signal" | "onState" | "servers" | "encoding">> & {
   readonly workerId: string;
 };
 

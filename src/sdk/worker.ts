@@ -111,12 +111,7 @@ class WorkerLoop implements RunningWorker {
     const sentAt = sharedMonotonicMs();
     for (;;) {
       try {
-        const claims = await this.#connection.call("work.next", request, {
-          deadlineMs: CLAIM_DEADLINE_MS,
-          waitMs,
-          signal,
-        });
-        for (const claim of claims as readonly Claim[]) this.#take(claim, sentAt);
+        for (const claim of await this.#poll(request)) this.#take(claim, sentAt);
         return true;
       } catch (thrown) {
         if (signal.aborted) return false;
@@ -125,6 +120,23 @@ class WorkerLoop implements RunningWorker {
         if (thrown.code === "WORKLOAD_INVALID" || thrown.code === "WORKLOAD_UNAUTHORIZED") throw thrown;
         if (thrown.code !== "WORKLOAD_OUTCOME_UNKNOWN") return false;
       }
+    }
+  }
+
+  /**
+   * One request for work. Once the worker drains, whoever holds the request is told to answer it now, and the answer is
+   * waited for: what has just been handed out is never missed.
+   */
+  async #poll(request: { readonly requestId: string; readonly workerId: string }): Promise<readonly Claim[]> {
+    const { signal } = this.#draining;
+    const { workerId, requestId } = request;
+    const end = (): void => this.#connection.endPoll({ workerId, requestId });
+    signal.addEventListener("abort", end, { once: true });
+    try {
+      const how = { deadlineMs: CLAIM_DEADLINE_MS, waitMs: this.#settings.waitMs, signal };
+      return (await this.#connection.call("work.next", request, how)) as readonly Claim[];
+    } finally {
+      signal.removeEventListener("abort", end);
     }
   }
 
@@ -231,7 +243,10 @@ export async function runWorker(options: WorkerOptions): Promise<RunningWorker> 
     clientName: `mandate worker ${settings.name}`,
     login: options.login,
   };
-  const connection = await WorkConnection.open(connectionOptions, options.signal);
+  const connection = await WorkConnection.open(connectionOptions, {
+    signal: options.signal,
+    onState: options.onState,
+  });
   const renewer = new LeaseRenewer({
     connection: { ...connectionOptions, clientName: `${connectionOptions.clientName} (leases)` },
     leaseMs: settings.leaseMs,

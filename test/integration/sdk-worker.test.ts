@@ -71,23 +71,94 @@ test("a claim whose reply was lost is done by the same attempt", async () => {
   }
 });
 
-test("a worker that is told to stop claims nothing more, and gives back what still arrives", async () => {
-  const handled: string[] = [];
-  const worker = await setting.worker({
-    waitMs: 3_000,
-    leaseMs: 10_000,
-    handler: ({ workloadId }) => handled.push(workloadId),
-  });
-  const first = await setting.admit();
-  await setting.whenIn(first.workloadId, ["SUCCEEDED"]);
-  const stopped = worker.stop();
-  const { workloadId } = await setting.admit();
-  await stopped;
-  const workload = await setting.whenIn(workloadId, ["READY"]);
-  expect(workload.state).toBe("READY");
-  expect(handled).toEqual([first.workloadId]);
-  await setting.worker({ name: "another", handler: () => "by another" });
-  expect((await setting.client.result(workloadId)).result?.output).toBe("by another");
+test("a worker that is told to stop gives back what still arrives", async () => {
+  const proxy = await FaultProxy.start({ target: Number(new URL(setting.nats.urls[0] ?? "").port) });
+  try {
+    const handled: string[] = [];
+    const worker = await setting.worker({
+      servers: [`127.0.0.1:${proxy.port}`],
+      // With a second place the next request for work is on its way before the first piece is done.
+      concurrency: 2,
+      waitMs: 10_000,
+      leaseMs: 60_000,
+      handler: ({ workloadId }) => handled.push(workloadId),
+    });
+    const first = await setting.admit();
+    await setting.whenIn(first.workloadId, ["SUCCEEDED"]);
+    // The node does not hear that nobody waits any more.
+    proxy.setMode("drop-to-server");
+    const stopped = worker.stop();
+    const { workloadId } = await setting.admit();
+    expect((await setting.whenIn(workloadId, ["RUNNING"])).state).toBe("RUNNING");
+    proxy.cut();
+    proxy.setMode("pass");
+    await stopped;
+    const workload = await setting.client.get(workloadId);
+    expect(workload.state).toBe("READY");
+    expect(workload.lastFailure).toMatch(/the worker was shutting down/);
+    expect(handled).toEqual([first.workloadId]);
+    await setting.worker({ name: "another", handler: () => "by another" });
+    expect((await setting.client.result(workloadId)).result?.output).toBe("by another");
+  } finally {
+    await setting.endWorkers();
+    await proxy.close();
+  }
+});
+
+test("a worker that is told to stop ends its request for work at once, and keeps nothing, whenever work comes", async () => {
+  for (let round = 0; round < 6; round++) {
+    const connected = new Signal();
+    const worker = await setting.worker({
+      name: `round-${round}`,
+      waitMs: 20_000,
+      leaseMs: 60_000,
+      onState: () => connected.give(),
+      handler: () => "done",
+    });
+    await connected.seen;
+    const first = await setting.admit();
+    await setting.whenIn(first.workloadId, ["SUCCEEDED"]);
+    // Work comes before, while and after the worker is told, in steps of a fraction of a millisecond.
+    const admitted = setting.admit();
+    blockFor(round % 2 === 0 ? 0 : round);
+    if (round > 4) await admitted;
+    const from = performance.now();
+    await worker.stop();
+    expect(performance.now() - from).toBeLessThan(3_000);
+    const { workloadId } = await admitted;
+    const { state } = await setting.client.get(workloadId);
+    expect(["READY", "SUCCEEDED"]).toContain(state);
+    await setting.client.cancel(workloadId).catch(() => undefined);
+  }
+});
+
+test("a worker tells once that NATS is away, and once that it is back", async () => {
+  const proxy = await FaultProxy.start({ target: Number(new URL(setting.nats.urls[0] ?? "").port) });
+  try {
+    const states: string[] = [];
+    proxy.setMode("refuse");
+    const started = setting.worker({
+      servers: [`127.0.0.1:${proxy.port}`],
+      onState: (state) => void states.push(state),
+      handler: () => "done",
+    });
+    const told = (count: number): Promise<true | undefined> =>
+      poll(() => (states.length >= count ? true : undefined), { timeoutMs: 10_000 });
+    await told(1);
+    proxy.setMode("pass");
+    await started;
+    proxy.setMode("refuse");
+    proxy.cut();
+    await told(3);
+    proxy.setMode("pass");
+    await told(4);
+    const { workloadId } = await setting.admit();
+    await setting.whenIn(workloadId, ["SUCCEEDED"]);
+    expect(states).toEqual(["disconnected", "connected", "disconnected", "connected"]);
+  } finally {
+    await setting.endWorkers();
+    await proxy.close();
+  }
 });
 
 test.each([
