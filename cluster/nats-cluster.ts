@@ -3,7 +3,7 @@ import type { Log } from "../src/base/log.ts";
 import { silentLog } from "../src/base/log.ts";
 import { ClusterError } from "./cluster-error.ts";
 import { freePorts } from "./free-ports.ts";
-import type { StorageLimits } from "./nats-config.ts";
+import type { NatsSecurity, StorageLimits } from "./nats-config.ts";
 import { findNatsServer } from "./nats-server-binary.ts";
 import { NatsServer } from "./nats-server.ts";
 import { poll } from "./poll.ts";
@@ -21,6 +21,8 @@ export interface NatsClusterOptions {
   readonly portBase?: number;
   readonly sync?: "always";
   readonly storage?: StorageLimits;
+  /** Who may connect, under TLS; the certificate is for 127.0.0.1. Absent: everybody. */
+  readonly security?: NatsSecurity;
   readonly log?: Log;
 }
 
@@ -125,6 +127,7 @@ async function layOut(options: NatsClusterOptions, keepUsual: boolean): Promise<
       ...(count === 1 ? {} : { cluster: { name: CLUSTER_NAME, routePort: port(1, index), routePorts } }),
       ...(options.sync === undefined ? {} : { sync: options.sync }),
       ...(options.storage === undefined ? {} : { storage: options.storage }),
+      ...(options.security === undefined ? {} : { security: options.security }),
     });
   });
   const movedPorts = wanted.flatMap((usual, place) => {

@@ -18,6 +18,42 @@ export interface NatsServerSettings {
   /** `always`: what is acknowledged is on disk on a majority, power failure or not. Default: every two minutes. */
   readonly sync?: "always";
   readonly storage?: StorageLimits;
+  /** Absent: everybody who can connect may do everything, for tests and for `npm start`. */
+  readonly security?: NatsSecurity;
+}
+
+/** Who may connect, and what encrypts it. */
+export interface NatsSecurity {
+  /** Nobody else is let in. */
+  readonly accounts: readonly NatsAccount[];
+  readonly tls: NatsTls;
+}
+
+/** Files in PEM form. Servers show each other the same certificate: whoever has one of this CA can be a server. */
+export interface NatsTls {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly caFile: string;
+}
+
+/** An account: subjects of its own, which no other account sees. */
+export interface NatsAccount {
+  readonly name: string;
+  /** Whether it may keep streams. */
+  readonly jetstream?: boolean;
+  readonly users: readonly NatsUser[];
+  /** What it answers for the accounts that are named. */
+  readonly exports?: readonly { readonly service: string; readonly accounts: readonly string[] }[];
+  readonly imports?: readonly { readonly service: { readonly account: string; readonly subject: string } }[];
+}
+
+export interface NatsUser {
+  /** The public key. */
+  readonly nkey: string;
+  readonly permissions: {
+    readonly publish: { readonly allow: readonly string[] };
+    readonly subscribe: { readonly allow: readonly string[] };
+  };
 }
 
 /** How much JetStream may keep, in bytes; the server's own defaults (all the disk, three quarters of memory) if absent. */
@@ -28,6 +64,24 @@ export interface StorageLimits {
 
 const HOST = "127.0.0.1";
 
+/** The accounts as a part of a configuration file, which takes JSON. */
+export function renderAccounts(accounts: readonly NatsAccount[]): string {
+  const rendered = accounts.map(({ name, jetstream, ...account }) => [
+    name,
+    { ...(jetstream === true ? { jetstream: "enabled" } : {}), ...account },
+  ]);
+  return `accounts: ${JSON.stringify(Object.fromEntries(rendered), null, 2)}`;
+}
+
+const renderTls = ({ certFile, keyFile, caFile }: NatsTls, further: readonly string[] = []): string[] => [
+  "tls {",
+  `  cert_file: ${JSON.stringify(certFile)}`,
+  `  key_file: ${JSON.stringify(keyFile)}`,
+  `  ca_file: ${JSON.stringify(caFile)}`,
+  ...further,
+  "}",
+];
+
 /**
  * The configuration file. Where it departs from the server's defaults: many nodes that commit at once need more open
  * batches than 50, and an abandoned one must not hold its place for long; a dead client is noticed in seconds; one
@@ -35,7 +89,7 @@ const HOST = "127.0.0.1";
  * leader.
  */
 export function renderNatsConfig(settings: NatsServerSettings): string {
-  const { cluster, storage } = settings;
+  const { cluster, security, storage } = settings;
   const lines = [
     `server_name: ${JSON.stringify(settings.name)}`,
     `listen: "${HOST}:${settings.clientPort}"`,
@@ -66,8 +120,11 @@ export function renderNatsConfig(settings: NatsServerSettings): string {
       ...(cluster.advertisedPort === undefined
         ? []
         : [`  cluster_advertise: "${HOST}:${cluster.advertisedPort}"`, "  no_advertise: true"]),
+      // Who reached the route port unasked would be a server, and past every right of every user.
+      ...(security === undefined ? [] : renderTls(security.tls, ["  verify: true"]).map((line) => `  ${line}`)),
       "}",
     );
   }
+  if (security !== undefined) lines.push(...renderTls(security.tls), renderAccounts(security.accounts));
   return `${lines.join("\n")}\n`;
 }

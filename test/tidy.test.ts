@@ -71,6 +71,13 @@ const areas: readonly Area[] = [
     packages: ["@nats-io/"],
     node: true,
   },
+  // Who may do what on NATS, keys and certificates: what a deployment is given before it starts.
+  {
+    path: "src/secure",
+    imports: ["src/base", "src/wire", "src/store/jetstream", "cluster"],
+    packages: ["@nats-io/"],
+    node: true,
+  },
   { path: "src/node", ...all },
   {
     path: "src/local",
