@@ -40,6 +40,13 @@ function approvalOf(value: unknown): Fields | null {
   return { kinds: setOf(approverKinds), approvers: itemsOf(approvers).map(subjectText).sort(), requiredApprovals };
 }
 
+/** Absent and empty are the same; the order of labels does not matter. */
+function placementOf(value: unknown): readonly unknown[] | null {
+  const { requiredLabels, affinity, antiAffinity, poolId = null } = fieldsOf(value);
+  const labels = [requiredLabels, affinity, antiAffinity].map(defined);
+  return poolId === null && labels.every((given) => Object.keys(given).length === 0) ? null : [...labels, poolId];
+}
+
 /**
  * The fields that tell one request of a key from another (contract 1.7), as one text: defaults applied, sets as sets, the
  * input by its hash. A request and the record that it made have the same digest.
@@ -60,6 +67,7 @@ export function requestDigest(value: unknown): string {
       dependenciesOf(request["dependencies"]),
       request["notBefore"] ?? null,
       approvalOf(request["approval"]),
+      placementOf(request["placement"]),
     ]),
   );
 }

@@ -1,6 +1,7 @@
 import type { Json } from "../base/json.ts";
 import type { MandateError } from "../core/errors.ts";
 import type { Subject } from "../core/subject.ts";
+import type { PlacementPolicy } from "../core/worker/record.ts";
 import type { ApprovalDecision, GrantSnapshot, Result, Workload } from "../core/workload/record.ts";
 import type { WorkloadState } from "../core/workload/states.ts";
 
@@ -47,6 +48,8 @@ export interface AdmitRequest {
     readonly approvers?: readonly Subject[];
     readonly requiredApprovals?: number;
   };
+  /** Where it may run; absent: wherever its capabilities are. */
+  readonly placement?: Partial<PlacementPolicy>;
   /** Made up when absent: a repeat with the same one meets its own earlier outcome. */
   readonly requestId?: string;
 }

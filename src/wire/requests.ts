@@ -10,7 +10,7 @@ import {
   SET_SIZE_MAX,
   WAIT_MS_MAX,
 } from "./limits.ts";
-import { exactJson, identifier, identifiers, key, state, subject, text, whole } from "./shapes.ts";
+import { exactJson, identifier, identifiers, key, labels, state, subject, text, whole } from "./shapes.ts";
 
 /** Arguments of every call of contract 6.1, as HTTP, NATS and the library take them. Unknown members are refused: a typing error must not pass for a default. */
 
@@ -68,6 +68,14 @@ const approval = z.strictObject({
   requiredApprovals: whole(1, SET_SIZE_MAX).optional(),
 });
 
+/** Contract 2.1. */
+const placement = z.strictObject({
+  requiredLabels: labels.optional(),
+  affinity: labels.optional(),
+  antiAffinity: labels.optional(),
+  poolId: identifier.optional(),
+});
+
 /** Contract 1.7. */
 export const admitRequest = z.strictObject({
   tenantId: identifier,
@@ -89,6 +97,7 @@ export const admitRequest = z.strictObject({
   timeouts: timeouts.optional(),
   dependencies: z.array(dependency).max(SET_SIZE_MAX).optional(),
   approval: approval.optional(),
+  placement: placement.optional(),
   requestId,
 });
 
@@ -101,6 +110,7 @@ export const claimRequest = z.strictObject({
   capabilities: identifiers.default([]),
   leaseMs: whole(1, LEASE_MS_MAX),
   start: z.boolean().optional(),
+  incarnation: identifier.optional(),
   requestId,
 });
 
@@ -113,6 +123,7 @@ export const claimNextRequest = z.strictObject({
   waitMs: whole(0, WAIT_MS_MAX).default(0),
   leaseMs: whole(1, LEASE_MS_MAX),
   start: z.boolean().optional(),
+  incarnation: identifier.optional(),
   requestId,
 });
 

@@ -47,6 +47,17 @@ export const state = z.enum(workloadStates);
 /** A set of identifiers; order and repetition do not matter. */
 export const identifiers = z.array(identifier).max(SET_SIZE_MAX);
 
+/** Labels by name; a value may be empty. A name that is no member of a plain object would be lost, so it is refused. */
+export const labels = z
+  .unknown()
+  .meta({ type: "object", additionalProperties: { type: "string" } })
+  .refine(
+    (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
+    "has a label named __proto__",
+  )
+  .pipe(z.record(identifier, key))
+  .refine((value) => Object.keys(value).length <= SET_SIZE_MAX, `has more than ${SET_SIZE_MAX} labels`);
+
 /** JSON that every reader gets back exactly (see {@link walkJson} for what is refused). */
 export const exactJson: z.ZodType<Json> = z.custom<Json>().check((context) => {
   const { problem } = walkJson(context.value, "");

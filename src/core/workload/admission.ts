@@ -1,6 +1,7 @@
 import { canonicalJson, type Json } from "../../base/json.ts";
 import { refuse, type Refusal } from "../errors.ts";
 import { sameSubject, type Subject } from "../subject.ts";
+import { normalPlacement, type RequestedPlacement } from "../worker/placement-policy.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
 import { idempotencyScope, workloadIdOf } from "./identity.ts";
 import { hashJson, inputSlot, placePayload } from "./payload.ts";
@@ -48,6 +49,7 @@ export interface AdmitRequest {
     | readonly { readonly workloadId: string; readonly requiredState?: WorkloadState | undefined }[]
     | undefined;
   readonly approval?: RequestedApproval | undefined;
+  readonly placement?: RequestedPlacement | undefined;
 }
 
 /** What admitting answers: the record, and whether this call created it. */
@@ -141,6 +143,11 @@ function findUnbound(request: AdmitRequest): Refusal | undefined {
     : refuse("WORKLOAD_UNAUTHORIZED", "the grant does not bind the requester, the tenant and the application");
 }
 
+const placementAsJson = (requested: RequestedPlacement | undefined): Json | undefined => {
+  const placement = normalPlacement(requested);
+  return placement === undefined ? undefined : { ...placement };
+};
+
 const policyAsJson = (policy: ApprovalPolicy): Json => {
   const normal = normalApproval(policy);
   const { approverKinds, approvers, requiredApprovals = 1 } = "code" in normal ? policy : normal;
@@ -164,6 +171,7 @@ const executionFields = (record: WorkloadRecord): readonly (readonly [string, Js
   ["dependencies", normalDependencies(record.dependencies).map((dependency) => ({ ...dependency }))],
   ["notBefore", record.notBefore],
   ["approval", record.approval === undefined ? undefined : policyAsJson(record.approval.policy)],
+  ["placement", placementAsJson(record.placement)],
 ];
 
 const sameJson = (left: Json | undefined, right: Json | undefined): boolean =>
@@ -191,6 +199,7 @@ function draftRecord(
   now: number,
 ): Omit<WorkloadRecord, "input"> {
   const state = approval === undefined ? "READY" : "AWAITING_APPROVAL";
+  const placement = normalPlacement(request.placement);
   const evidence: Record<string, string> = {};
   if (approval !== undefined) evidence["approval"] = "required";
   if (request.notBefore !== undefined) evidence["notBefore"] = String(request.notBefore);
@@ -235,6 +244,7 @@ function draftRecord(
     fencingToken: 0,
     dependencies: normalDependencies(request.dependencies),
     ...(approval === undefined ? {} : { approval: { policy: approval } }),
+    ...(placement === undefined ? {} : { placement }),
   };
 }
 

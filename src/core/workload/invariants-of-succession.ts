@@ -34,6 +34,7 @@ const admittedFields = [
   "retryPolicy",
   "timeouts",
   "dependencies",
+  "placement",
 ] as const satisfies readonly (keyof WorkloadRecord)[];
 
 const checkAdmitted = between((before, after) => {

@@ -126,6 +126,16 @@ describe("a created workload", () => {
     });
   });
 
+  it("keeps a placement with every part of it, and none for one that asks for nothing", () => {
+    expect(admitted({ placement: { poolId: "pool_1", affinity: { zone: "a" } } }).placement).toEqual({
+      requiredLabels: {},
+      affinity: { zone: "a" },
+      antiAffinity: {},
+      poolId: "pool_1",
+    });
+    expect("placement" in admitted({ placement: { requiredLabels: {} } })).toBe(false);
+  });
+
   it("keeps a large input beside the record, and refuses one beyond the limit", () => {
     const large = "x".repeat(5000);
     const change = changeOf(admit({ input: large }));
@@ -274,6 +284,16 @@ describe("a replay", () => {
       { dependencies: [{ workloadId: "b" }, { workloadId: "a" }] },
     ],
     ["members of the input in another order", { input: { a: 1, b: 2 } }, { input: { b: 2, a: 1 } }],
+    [
+      "an empty placement",
+      {},
+      { placement: { requiredLabels: {}, affinity: {}, antiAffinity: {}, poolId: undefined } },
+    ],
+    [
+      "labels in another order, and label sets left out",
+      { placement: { affinity: { zone: "a", disk: "ssd" } } },
+      { placement: { affinity: { disk: "ssd", zone: "a" }, antiAffinity: {} } },
+    ],
     ["numbers of the same value", { input: [1e2, 0.5] }, { input: [100, 5e-1] }],
   ];
   for (const [what, first, second] of defaulted)
@@ -312,6 +332,7 @@ describe("a replay", () => {
     dependencies: { dependencies: [{ workloadId: "a" }] },
     notBefore: { notBefore: 7 },
     approval: { approval: {} },
+    placement: { placement: { requiredLabels: { zone: "a" } } },
   } satisfies Record<string, Partial<AdmitRequest>>;
   const order = [
     "definitionId",
@@ -326,6 +347,7 @@ describe("a replay", () => {
     "dependencies",
     "notBefore",
     "approval",
+    "placement",
   ];
 
   for (const [field, changes] of Object.entries(others))

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { decideHeartbeat } from "../../../src/core/workload/lease.ts";
-import { decideRecover, isLeaseLost } from "../../../src/core/workload/recovery.ts";
+import { decideRecover, decideSuperseded, isLeaseLost } from "../../../src/core/workload/recovery.ts";
 import {
   accepted,
   admitted,
@@ -133,5 +133,62 @@ describe("recovery", () => {
     const beaten = accepted(decideHeartbeat(record, { fence: fenceOf(record), extendMs: 10 }, { now: 0 }));
     expect(decideRecover(beaten, { now: 0 })).toEqual(nothing);
     expect(accepted(decideRecover(beaten, { now: T0 + 10 })).history.at(-1)?.at).toBe(T0 + 10);
+  });
+});
+
+describe("a superseded worker", () => {
+  const claimIdOf = (record: ReturnType<typeof running>): string => record.currentClaim?.claimId ?? "none";
+
+  it("loses its claim at once, and the work is READY in one commit", () => {
+    const record = running();
+    const next = accepted(decideSuperseded(record, claimIdOf(record), { now: T0 + 5 }));
+    expect([next.state, next.currentClaim, next.lastFailure]).toEqual([
+      "READY",
+      undefined,
+      "worker_lost: worker superseded",
+    ]);
+    expect(next.attempts).toEqual([
+      { ...record.attempts[0], status: "WORKER_LOST", endedAt: T0 + 5, error: "worker_lost: worker superseded" },
+    ]);
+    expect(next.history.slice(-2)).toMatchObject([
+      {
+        from: "RUNNING",
+        to: "RECOVERING",
+        actor: "authority.recovery",
+        evidence: {
+          recoveryReason: "worker_superseded",
+          attemptsUsed: "1",
+          attemptBudget: "3",
+          claimId: claimIdOf(record),
+          workerId: "w1",
+          attemptId: `attempt_${record.workloadId}_1`,
+        },
+      },
+      { to: "READY", actor: "authority.recovery", evidence: { decision: "retry" } },
+    ]);
+    expect(next.history.at(-2)?.evidence).not.toHaveProperty("leaseExpiredAt");
+  });
+
+  it("is judged by the policy like a lost one, and cancels what was asked to be cancelled", () => {
+    const stubborn = running({ retryPolicy: { retryOn: ["timeout"] } });
+    const buried = accepted(decideSuperseded(stubborn, claimIdOf(stubborn), { now: T0 + 5 }));
+    expect([buried.state, buried.history.at(-1)?.evidence]).toEqual([
+      "DEAD_LETTER",
+      { decision: "worker_failure_not_retryable" },
+    ]);
+    const asked = accepted(cancel(running(), T0 + 5));
+    expect(accepted(decideSuperseded(asked, claimIdOf(asked), { now: T0 + 6 })).state).toBe("CANCELLED");
+  });
+
+  it("loses no claim but that one", () => {
+    const record = running();
+    const once = accepted(decideSuperseded(record, claimIdOf(record), { now: T0 + 5 }));
+    const again = claimed(once, T0 + 10);
+    expect(decideSuperseded(record, "claim_other", { now: T0 + 5 })).toEqual(nothing);
+    expect(decideSuperseded(once, claimIdOf(record), { now: T0 + 5 })).toEqual(nothing);
+    expect(decideSuperseded(again, claimIdOf(record), { now: T0 + 15 })).toEqual(nothing);
+    expect(accepted(decideSuperseded(again, claimIdOf(again), { now: T0 + 15 })).state).toBe("READY");
+    const done = accepted(complete(record, fenceOf(record), { now: T0 + 2 }));
+    expect(decideSuperseded(done, claimIdOf(record), { now: T0 + 5 })).toEqual(nothing);
   });
 });
