@@ -1,12 +1,12 @@
 import type { WorkloadRecord } from "../workload/record.ts";
-import type { Labels, PoolRecord, Slot, WorkerHealth, WorkerRecord } from "./record.ts";
+import type { Labels, PlacementPolicy, PoolRecord, Slot, WorkerHealth, WorkerRecord } from "./record.ts";
 import { activeOf, chooseSlot, type WorkerSeen } from "./slots.ts";
 
 /** What a workload asks of a worker. */
 export type PlacementNeed = Pick<
   WorkloadRecord,
-  "workloadId" | "tenantId" | "applicationId" | "definitionId" | "capabilities" | "placement"
->;
+  "workloadId" | "tenantId" | "applicationId" | "definitionId" | "capabilities"
+> & { readonly placement?: PlacementPolicy | undefined };
 
 /** A pool with its slots, as they were seen together. */
 export interface PoolSeen {
