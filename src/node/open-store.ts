@@ -9,6 +9,7 @@ import { openJetstreamStore, type JetstreamStore } from "../store/jetstream/jets
 import { StoreRefusal } from "../store/jetstream/store-refusal.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { natsConnectionOf } from "./nats-login.ts";
+import { GrowingPause } from "./growing-pause.ts";
 import { NodeRefusal } from "./node-error.ts";
 import { StoreMemory } from "./store-memory.ts";
 
@@ -54,6 +55,7 @@ export interface OpenNodeStoreOptions {
 
 /** Waits for the servers and looks at them; a server that is away is waited for, one that is unfit is refused. */
 async function awaitServers({ config, log, onWaiting, signal }: OpenNodeStoreOptions): Promise<void> {
+  const toldPause = new GrowingPause();
   for (;;) {
     const checks = await examineServers(doctorOptionsOf(config));
     if (checks.length > 1) {
@@ -62,7 +64,8 @@ async function awaitServers({ config, log, onWaiting, signal }: OpenNodeStoreOpt
       return;
     }
     const cause = checks[0]?.explanation;
-    log.warn({ servers: config.natsServers, cause }, "no NATS server can be reached; trying again");
+    if (toldPause.over())
+      log.warn({ servers: config.natsServers, cause }, "no NATS server can be reached; trying again every second");
     onWaiting("no NATS server can be reached");
     await delay(LOOK_AGAIN_MS, undefined, { signal });
   }
@@ -76,10 +79,12 @@ async function awaitServers({ config, log, onWaiting, signal }: OpenNodeStoreOpt
 export async function openNodeStore(options: OpenNodeStoreOptions): Promise<JetstreamStore> {
   const { config, log, onWaiting, signal } = options;
   const memory = new StoreMemory(config.stateDirectory);
+  await memory.prepare();
   const startedAt = systemClock.now();
   await awaitServers(options);
   const create = !(await memory.hasSeen(config.epoch));
   const connection = natsConnectionOf(config);
+  const toldPause = new GrowingPause();
   for (;;) {
     signal.throwIfAborted();
     try {
@@ -111,7 +116,8 @@ export async function openNodeStore(options: OpenNodeStoreOptions): Promise<Jets
     } catch (thrown) {
       if (thrown instanceof StoreRefusal) throw refusalOf(thrown, memory.file);
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
-      log.warn({ cause: thrown.message }, "the store can't be opened yet; trying again");
+      if (toldPause.over())
+        log.warn({ cause: thrown.message }, "the store can't be opened yet; trying again every second");
       onWaiting(`the store can't be opened yet: ${thrown.message}`);
       await delay(LOOK_AGAIN_MS, undefined, { signal });
     }

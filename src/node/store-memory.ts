@@ -1,5 +1,6 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { access, constants, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { NodeRefusal } from "./node-error.ts";
 
 /**
  * What a node remembers of its store over restarts: that it has seen it. A node that has never makes an empty store in
@@ -24,14 +25,48 @@ export class StoreMemory {
     return epochs === undefined || epochs.includes(epoch);
   }
 
-  /** Notes that the store of that epoch is there, beside those that were noted before. */
-  async note(epoch: string): Promise<void> {
+  /**
+   * Makes the folder if it is not there.
+   *
+   * @throws NodeRefusal when it can't be made or written in: what is seen later could not be noted.
+   */
+  async prepare(): Promise<void> {
     if (this.#file === undefined) return;
+    const directory = dirname(this.#file);
+    await this.#orRefuse(async () => {
+      await mkdir(directory, { recursive: true });
+      await access(directory, constants.W_OK | constants.X_OK);
+    });
+  }
+
+  /**
+   * Notes that the store of that epoch is there, beside those that were noted before.
+   *
+   * @throws NodeRefusal when it can't be written.
+   */
+  async note(epoch: string): Promise<void> {
+    const file = this.#file;
+    if (file === undefined) return;
     const epochs = new Set([...((await this.#epochs()) ?? []), epoch]);
-    await mkdir(join(this.#file, ".."), { recursive: true });
-    const staged = `${this.#file}.${process.pid}`;
-    await writeFile(staged, JSON.stringify({ epochs: [...epochs] }));
-    await rename(staged, this.#file);
+    await this.#orRefuse(async () => {
+      await mkdir(dirname(file), { recursive: true });
+      const staged = `${file}.${process.pid}`;
+      await writeFile(staged, JSON.stringify({ epochs: [...epochs] }));
+      await rename(staged, file);
+    });
+  }
+
+  async #orRefuse(write: () => Promise<void>): Promise<void> {
+    try {
+      await write();
+    } catch (thrown) {
+      const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+      const directory = dirname(this.#file ?? "");
+      throw new NodeRefusal(
+        `the state directory ${directory} can't be used (${code}); name a folder that this node may write in`,
+        { cause: thrown },
+      );
+    }
   }
 
   /** What was noted; `undefined` when it can't be read. */

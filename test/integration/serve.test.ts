@@ -3,7 +3,7 @@
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -127,6 +127,34 @@ test("a node that waits for its store ends at once when it is told to", async ()
   await node.stop();
   expect((await node.exited)?.code).toBe(0);
   expect(performance.now() - from).toBeLessThan(5_000);
+});
+
+test("a node that waits for its store says so ever more rarely", async () => {
+  await node.start();
+  const told = async (): Promise<number[] | undefined> => {
+    const lines = (await logOf()).split("\n").filter((line) => line.includes("no NATS server can be reached"));
+    return lines.length < 4
+      ? undefined
+      : lines.map((line) => Date.parse((JSON.parse(line) as { readonly time: string }).time));
+  };
+  const [first = 0, second = 0, third = 0, fourth = 0] = (await poll(told, { timeoutMs: 30_000 })) ?? [];
+  expect(second - first).toBeGreaterThan(900);
+  expect(third - second).toBeGreaterThan(1_900);
+  expect(fourth - third).toBeGreaterThan(3_900);
+});
+
+test("a state directory that is a file ends in one line that names it", async () => {
+  const place = join(directory, "file");
+  await writeFile(place, "");
+  const { code, output } = await run("serve", "--state-dir", place, "--port", "0");
+  expect(code).toBe(1);
+  const lines = output
+    .trim()
+    .split("\n")
+    .filter((line) => line.includes("can't start"));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain(`the state directory ${place} can't be used (EEXIST)`);
+  expect(output).not.toContain("    at ");
 });
 
 test("a node makes no empty store in the place of one that it has seen and that is gone", async () => {
