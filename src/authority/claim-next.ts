@@ -5,19 +5,21 @@ import { decideClaim } from "../core/workload/claim.ts";
 import type { Change } from "../core/workload/decision.ts";
 import type { Instant } from "../core/workload/fence.ts";
 import type { Claim } from "../core/workload/record.ts";
-import { claimRequestKey, shardOf } from "../store/keys.ts";
+import { claimRequestKey, isRegistryKey, ownerOfKey, scopeOfKey, shardOf } from "../store/keys.ts";
 import type { Projected, Rank } from "../store/projection/projected.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
-import type { Shard } from "../store/store.ts";
+import type { Assertion, Shard } from "../store/store.ts";
 import { decodeClaimRequest, encodeClaimRequest } from "../wire/codec.ts";
 import type { ClaimNextRequest } from "../wire/requests.ts";
 import type { Answered, CallContext, Position } from "./api.ts";
+import { evidenceOf, type Claimant, type Claimants } from "./claimants.ts";
 import type { Executor } from "./executor.ts";
 import { type OperationIds, markOf } from "./operation-ids.ts";
 import { provenanceOf } from "./provenance.ts";
 import type { Pick, QueuePicker } from "./queue-picker.ts";
 import { dependencyStatesOf, type Records, type Seen } from "./records.ts";
+import type { SlotGrab, Slots } from "./slots.ts";
 import { WaitingWorkers, type WaitingWorker } from "./waiting-workers.ts";
 
 /** What a claimNext request took is remembered this long, ms: a repeat within it gets the same. */
@@ -36,6 +38,8 @@ export interface ClaimNextOptions {
   readonly records: Records;
   readonly projection: Projection;
   readonly picker: QueuePicker;
+  readonly claimants: Claimants;
+  readonly slots: Slots;
   readonly operationIds: OperationIds;
   readonly instant: () => Instant;
   readonly commitDeadlineMs: number;
@@ -50,6 +54,7 @@ export interface ClaimNextOptions {
 
 interface Taking {
   readonly request: ClaimNextRequest;
+  readonly claimant: Claimant;
   readonly context: CallContext;
   readonly queue: string;
   readonly shard: Shard;
@@ -69,6 +74,7 @@ interface Intent {
   readonly seen: Seen;
   readonly change: Change;
   readonly claim: Claim;
+  readonly grab: SlotGrab | undefined;
 }
 
 /** Hands out work to whoever asks next (contract 2.4). */
@@ -99,6 +105,14 @@ export class ClaimNext {
     );
   }
 
+  /** A worker, a slot or a pool has changed: whoever waits may take what he could not take before. */
+  registryChanged(key: string): void {
+    const scope = scopeOfKey(key);
+    const queue = scope === undefined ? undefined : queueOf(scope);
+    if (queue === undefined) for (const waiting of [...this.#waiting.queues()]) this.dispatch(waiting);
+    else if (this.#waiting.has(queue)) this.#waiting.dispatchTo(queue, ownerOfKey(key));
+  }
+
   /** Ends: long polls are answered with nothing, and nothing is handed out any more. */
   stop(): void {
     this.#stopped = true;
@@ -107,7 +121,7 @@ export class ClaimNext {
   }
 
   async run(request: ClaimNextRequest, context: CallContext): Promise<Answered<readonly Claim[]>> {
-    const taking = this.#takingOf(request, context);
+    const taking = await this.#takingOf(request, context);
     const untilMs = taking.since + request.waitMs;
     if (this.#options.strict) await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
     this.#options.projection.index.promoteDue();
@@ -120,7 +134,11 @@ export class ClaimNext {
       });
       const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
       if (taken.length > 0) return answerOf(taken);
-      if (picked.length > 0 && round < ROUNDS_MAX && this.#options.picker.hasMore(taking.queue, request.capabilities))
+      if (
+        picked.length > 0 &&
+        round < ROUNDS_MAX &&
+        this.#options.picker.hasMore(taking.queue, taking.claimant.ability)
+      )
         continue;
       const leftMs = untilMs - this.#options.monotonic();
       if (leftMs <= 0) return this.#last(taking);
@@ -135,24 +153,33 @@ export class ClaimNext {
     }
   }
 
-  #takingOf(request: ClaimNextRequest, context: CallContext): Taking {
-    const { projection, records } = this.#options;
+  async #takingOf(request: ClaimNextRequest, context: CallContext): Promise<Taking> {
+    const { projection, records, claimants, monotonic } = this.#options;
+    const since = monotonic();
     const { requestId } = request;
     const mark =
       requestId === undefined ? undefined : markOf(context.caller ?? request.workerId, "claimNext", requestId);
     return {
       request,
+      claimant: await claimants.of(request),
       context,
-      since: this.#options.monotonic(),
+      since,
       queue: queueOf(request),
       shard: records.shard(shardOf(request, projection.position().length)),
       memory: mark === undefined ? undefined : { mark, key: claimRequestKey(request, mark) },
     };
   }
 
-  #wishOf({ queue, request }: Taking): Omit<Pick, "steal"> {
-    const { workerId, capabilities, max } = request;
-    return { queue, workerId, capabilities, max };
+  #wishOf({ queue, request: { workerId, max }, claimant }: Taking): Omit<Pick, "steal"> {
+    return {
+      queue,
+      workerId,
+      ability: claimant.ability,
+      // A worker that waits may be free to take more, or less, by then.
+      get max() {
+        return Math.min(max, claimant.free());
+      },
+    };
   }
 
   /** Whether nobody is there any more to be given anything. */
@@ -186,7 +213,7 @@ export class ClaimNext {
         resolve(offered);
       };
       const giveUp = (): void => settle(undefined);
-      const worker: WaitingWorker = { ...this.#wishOf(taking), offer: settle, dismiss: giveUp };
+      const worker: WaitingWorker = Object.assign(this.#wishOf(taking), { offer: settle, dismiss: giveUp });
       const forget = this.#options.timers.after(leftMs, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.add(worker);
@@ -212,18 +239,25 @@ export class ClaimNext {
   /** What the rules say to each candidate. What is not to be claimed is filed where it belongs, or ended where the rules end it. */
   async #intend(taking: Taking, candidates: readonly Rank[]): Promise<readonly Intent[]> {
     const { records, projection } = this.#options;
+    const { claimant } = taking;
     const intents: Intent[] = [];
     for (const { workloadId } of candidates) {
       const seen = await records.current(workloadId, taking.request).catch(() => undefined);
       if (seen === undefined || !seen.workload.writable) continue;
       const { record } = seen.workload;
-      const decision = decideClaim(record, taking.request, {
+      const grab = claimant.grab(record);
+      if (grab === "none") break;
+      const command = { ...taking.request, capabilities: claimant.capabilities(), evidence: evidenceOf(grab) };
+      const decision = decideClaim(record, command, {
         ...this.#options.instant(),
         dependencies: dependencyStatesOf(seen),
       });
-      if (decision.ok && decision.change !== undefined)
-        intents.push({ seen, change: decision.change, claim: decision.answer });
-      else if (decision.change === undefined) projection.index.refile(workloadId);
+      if (decision.ok && decision.change !== undefined) {
+        intents.push({ seen, change: decision.change, claim: decision.answer, grab });
+        continue;
+      }
+      grab?.end();
+      if (decision.change === undefined) projection.index.refile(workloadId);
       else await this.#endInstead(seen.workload, { change: decision.change, context: taking.context });
     }
     return intents;
@@ -236,7 +270,8 @@ export class ClaimNext {
   ): Promise<void> {
     const { executor, records } = this.#options;
     try {
-      const ended = await executor.commit({ ...this.#placeOf(workload), ...how, mark: undefined, asserts: [] });
+      const { record: before } = workload;
+      const ended = await executor.commit({ ...this.#placeOf(workload), ...how, before, mark: undefined, asserts: [] });
       if (ended === undefined) await records.fresh(workload.record.workloadId, { scope: undefined });
     } catch (cause) {
       this.#options.log.debug(
@@ -253,21 +288,7 @@ export class ClaimNext {
   /** Without a requestId: each claim is a commit of its own. */
   async #claimEach(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
     const intents = await this.#intend(taking, candidates);
-    const settled = await Promise.allSettled(
-      intents.map(async ({ seen, change, claim }): Promise<Taken | undefined> => {
-        const asserts = assertsOf(seen, change);
-        const committed = await this.#options.executor.commit({
-          ...this.#placeOf(seen.workload),
-          change,
-          mark: undefined,
-          context: taking.context,
-          asserts,
-        });
-        if (committed !== undefined) return { claim, position: committed };
-        await this.#options.records.fresh(claim.workloadId, { scope: taking.request });
-        return undefined;
-      }),
-    );
+    const settled = await Promise.allSettled(intents.map((intent) => this.#claimOne(taking, intent)));
     const taken = settled.flatMap((result) =>
       result.status === "fulfilled" && result.value !== undefined ? [result.value] : [],
     );
@@ -276,35 +297,73 @@ export class ClaimNext {
     return taken;
   }
 
+  async #claimOne(taking: Taking, { seen, change, claim, grab }: Intent): Promise<Taken | undefined> {
+    try {
+      const committed = await this.#options.executor.commit({
+        ...this.#placeOf(seen.workload),
+        change,
+        mark: undefined,
+        context: taking.context,
+        asserts: [...taking.claimant.asserts(), ...assertsOf(seen, change)],
+        slots: grab?.putsFor(claim) ?? [],
+      });
+      if (committed !== undefined) return { claim, position: committed };
+      await this.#options.records.fresh(claim.workloadId, { scope: taking.request });
+      return undefined;
+    } finally {
+      grab?.end();
+    }
+  }
+
   /** With a requestId: all claims and the memory of the request in one commit, so that a repeat can never take a second helping. */
   async #claimTogether(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
-    const { executor, operationIds, nodeId, commitDeadlineMs } = this.#options;
-    const { memory, shard, context } = taking;
-    const intents = fittingOf(await this.#intend(taking, candidates));
-    const first = intents[0];
-    // What was picked is gone, perhaps to an earlier try of this very request.
-    if (memory === undefined || first === undefined) return this.#remembered(taking);
+    const all = await this.#intend(taking, candidates);
+    try {
+      const intents = fittingOf(all);
+      const [first] = intents;
+      // What was picked is gone, perhaps to an earlier try of this very request.
+      if (taking.memory === undefined || first === undefined) return await this.#remembered(taking);
+      const taken = await this.#commitTogether(taking, [first, ...intents.slice(1)]);
+      if (taken.length > 0) return taken;
+      await Promise.all(
+        intents.map(({ claim }) => this.#options.records.fresh(claim.workloadId, { scope: taking.request })),
+      );
+      return await this.#remembered(taking);
+    } finally {
+      for (const { grab } of all) grab?.end();
+    }
+  }
+
+  async #commitTogether(taking: Taking, intents: readonly [Intent, ...Intent[]]): Promise<readonly Taken[]> {
+    const { executor, operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
+    const { memory, shard, context, claimant } = taking;
+    if (memory === undefined) return [];
+    const [first] = intents;
     const operationId = operationIds.next(memory.mark, first.change.reference);
     const remembered = encodeClaimRequest(
       intents.map(({ claim: { workloadId, fencingToken } }) => ({ workloadId, fencingToken })),
     );
     const claimed = intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload));
+    const slotPuts = intents.flatMap(({ grab, claim }) => grab?.putsFor(claim) ?? []);
+    const asserts = [...claimant.asserts(), ...intents.flatMap(({ seen, change }) => assertsOf(seen, change))];
     for (const { seen, change } of intents) executor.expect(change, seen.workload.key, operationId);
+    const memo = { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS } as const;
     const outcome = await shard.commit(
       {
         operationId,
-        puts: [...claimed, { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS }],
-        asserts: intents.flatMap(({ seen, change }) => assertsOf(seen, change)),
+        puts: [...claimed, ...slotPuts, memo],
+        asserts: distinct(asserts),
         provenance: provenanceOf(first.change, { operationId, context, nodeId }),
       },
       { deadlineMs: commitDeadlineMs },
     );
+    if (outcome.kind === "committed")
+      slots.adopt(shard.index, slotPuts, { revisions: outcome.revisions.slice(claimed.length), operationId });
     const taken: Taken[] = [];
     for (const [index, { seen, change, claim }] of intents.entries()) {
       const revision = outcome.kind === "committed" ? outcome.revisions[index] : undefined;
-      const place = this.#placeOf(seen.workload);
       const committed = executor.settle(outcome, {
-        ...place,
+        ...this.#placeOf(seen.workload),
         change,
         mark: memory.mark,
         context,
@@ -314,11 +373,9 @@ export class ClaimNext {
       });
       if (committed !== undefined) taken.push({ claim, position: committed });
     }
-    if (taken.length > 0) return taken;
-    await Promise.all(
-      intents.map(({ claim }) => this.#options.records.fresh(claim.workloadId, { scope: taking.request })),
-    );
-    return this.#remembered(taking);
+    if (outcome.kind === "refused")
+      await slots.refresh(shard, [...slotPuts, ...asserts].map(({ key }) => key).filter(isRegistryKey));
+    return taken;
   }
 
   /** The claims that an earlier try of the same request took, as far as they still stand. */
@@ -359,10 +416,15 @@ export const assertsOf = (seen: Seen, change: Change): { readonly key: string; r
     return dependency === undefined ? [] : [{ key: dependency.key, revision: dependency.revision }];
   });
 
+/** Each key once: two workloads may wait for one dependency. */
+const distinct = (asserts: readonly Assertion[]): readonly Assertion[] => [
+  ...new Map(asserts.map((assertion) => [assertion.key, assertion])).values(),
+];
+
 /** As many of the intents, from the first on, as one commit can hold. A single one always fits. */
 function fittingOf(intents: readonly Intent[]): readonly Intent[] {
   let size = 1;
-  const end = intents.findIndex(({ change }) => (size += 1 + change.assertedDependencies.length) > COMMIT_SIZE_MAX);
+  const end = intents.findIndex(({ change }) => (size += 3 + change.assertedDependencies.length) > COMMIT_SIZE_MAX);
   return end < 0 ? intents : intents.slice(0, Math.max(end, 1));
 }
 

@@ -3,7 +3,7 @@ import { MandateError, refuse } from "../core/errors.ts";
 import type { Change, Decision } from "../core/workload/decision.ts";
 import type { Instant } from "../core/workload/fence.ts";
 import type { WorkloadRecord } from "../core/workload/record.ts";
-import { payloadKey, resultKey } from "../store/keys.ts";
+import { isRegistryKey, payloadKey, resultKey } from "../store/keys.ts";
 import type { Projected } from "../store/projection/projected.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import { OPERATION_RING, type Assertion, type Base, type CommitOutcome, type Put, type Shard } from "../store/store.ts";
@@ -13,6 +13,7 @@ import { failureOf } from "./failures.ts";
 import { findReference, type OperationIds } from "./operation-ids.ts";
 import { provenanceOf } from "./provenance.ts";
 import type { Records, Seen } from "./records.ts";
+import type { Slots } from "./slots.ts";
 
 /** How often a decision is taken anew after losing a race, before WORKLOAD_CONFLICT. */
 const ROUNDS_MAX = 24;
@@ -32,6 +33,12 @@ export interface Work<Answer> {
   /** The answer without a change may be built on the view alone: for passes, whose negative answer says nothing to anybody. */
   readonly trustsView?: boolean;
   decide(seen: Seen, instant: Instant): Decision<Answer>;
+  /** What else the commit of a decision holds: the slots that a claim takes, and what it must find as it was seen. */
+  attach?(): { readonly slots: readonly Put[]; readonly asserts: readonly Assertion[] };
+  /** Makes whatever else the decision is built on as new as a fresh read of the workload. */
+  refresh?(): Promise<void>;
+  /** It is over, whatever came of it. */
+  end?(): void;
   /** The answer of an earlier try of the same request, from what it did; `undefined`: decide as usual. May throw a refusal. */
   repeat?(record: WorkloadRecord, reference: number): Answer | undefined;
 }
@@ -45,12 +52,17 @@ export interface CommitRequest {
   readonly mark: string | undefined;
   readonly context: CallContext;
   readonly asserts: readonly Assertion[];
+  /** The record that the change was decided on, when there was one: a claim that ends with it frees its slots. */
+  readonly before?: WorkloadRecord | undefined;
+  /** Further guarded writes of the same commit: the slots that a claim takes. */
+  readonly slots?: readonly Put[];
 }
 
 export interface ExecutorOptions {
   readonly nodeId: string;
   readonly records: Records;
   readonly projection: Projection;
+  readonly slots: Slots;
   readonly operationIds: OperationIds;
   readonly instant: () => Instant;
   readonly random: () => number;
@@ -75,6 +87,14 @@ export class Executor {
   }
 
   async run<Answer>(work: Work<Answer>): Promise<Answered<Answer>> {
+    try {
+      return await this.#run(work);
+    } finally {
+      work.end?.();
+    }
+  }
+
+  async #run<Answer>(work: Work<Answer>): Promise<Answered<Answer>> {
     const { records } = this.#options;
     let seen = await records.current(work.workloadId, work.context.scope);
     for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -111,9 +131,13 @@ export class Executor {
 
   /** Commits one change; the committed workload, or nothing when a guard refused it. Throws when it can't be done, or when nobody can tell. */
   async commit(request: CommitRequest): Promise<Projected | undefined> {
-    const { change, shard } = request;
+    const { change, shard, before } = request;
     const operationId = this.#options.operationIds.next(request.mark, change.reference);
-    const puts = this.putsOf(change, request.key, request.base);
+    const own = this.putsOf(change, request.key, request.base);
+    const { slots } = this.#options;
+    const freed = before === undefined ? [] : await slots.releases(before, change.record, shard);
+    const taken = [...freed, ...(request.slots ?? [])];
+    const puts = [...own, ...taken];
     this.expect(change, request.key, operationId);
     const outcome = await shard.commit(
       {
@@ -124,7 +148,13 @@ export class Executor {
       },
       { deadlineMs: this.#options.commitDeadlineMs },
     );
-    return this.settle(outcome, { ...request, operationId });
+    if (outcome.kind === "committed")
+      slots.adopt(shard.index, taken, { revisions: outcome.revisions.slice(own.length), operationId });
+    const committed = this.settle(outcome, { ...request, operationId });
+    // Whichever guard was broken: the next try must not be built on the same again.
+    if (committed === undefined)
+      await slots.refresh(shard, [...taken, ...request.asserts].map(({ key }) => key).filter(isRegistryKey));
+    return committed;
   }
 
   /** Tells the view of a commit that is about to be sent. {@link settle} ends it. */
@@ -192,7 +222,8 @@ export class Executor {
     done: { readonly seen: Seen; readonly change: Change; readonly mark: string | undefined },
   ): Promise<Projected | undefined> {
     const { seen, change } = done;
-    const asserts: Assertion[] = [];
+    const { slots = [], asserts: further = [] } = done.change.action === "claim" ? (work.attach?.() ?? {}) : {};
+    const asserts: Assertion[] = [...further];
     for (const workloadId of change.assertedDependencies) {
       const dependency = seen.dependencies.get(workloadId);
       if (dependency !== undefined) asserts.push({ key: dependency.key, revision: dependency.revision });
@@ -205,10 +236,13 @@ export class Executor {
       mark: done.mark,
       context: work.context,
       asserts,
+      slots,
+      before: seen.workload.record,
     });
   }
 
-  #readAgain<Answer>(work: Work<Answer>): Promise<Seen> {
+  async #readAgain<Answer>(work: Work<Answer>): Promise<Seen> {
+    await work.refresh?.();
     return this.#options.records.fresh(work.workloadId, { scope: work.context.scope, resultId: work.resultId });
   }
 

@@ -8,6 +8,7 @@ import { SET_SIZE_MAX } from "../wire/limits.ts";
 import { Admissions } from "./admissions.ts";
 import type { CallName } from "./api.ts";
 import { ClaimNext } from "./claim-next.ts";
+import { Claimants } from "./claimants.ts";
 import { Commands } from "./commands.ts";
 import { Executor } from "./executor.ts";
 import { OperationIds } from "./operation-ids.ts";
@@ -19,7 +20,9 @@ import { Renderer } from "./render.ts";
 import { Sampling } from "./sampling.ts";
 import { Serving } from "./serving.ts";
 import { Settling } from "./settling.ts";
+import { Slots } from "./slots.ts";
 import { StoreTime } from "./store-time.ts";
+import { WorkerRecords } from "./worker-records.ts";
 
 export interface AuthorityOptions {
   readonly store: Store;
@@ -98,6 +101,7 @@ export function assembleParts(
     now,
     timers,
     ...hooks,
+    onRegistry: (key) => claimNext.registryChanged(key),
     onNode: (node) => {
       // How old the view is shows last before it becomes new: a break that nobody asked about is one all the same.
       if (clock === undefined && node.nodeId === nodeId) serving.readiness();
@@ -132,10 +136,14 @@ export function assembleParts(
   };
   const operationIds = new OperationIds(nonce);
   const records = new Records(store, projection);
+  const slots = new Slots(projection);
+  const workerRecords = new WorkerRecords({ store, projection, slots });
+  const claimants = new Claimants({ records: workerRecords, slots });
   const executor = new Executor({
     nodeId,
     records,
     projection,
+    slots,
     operationIds,
     instant,
     random: options.random ?? Math.random,
@@ -158,6 +166,8 @@ export function assembleParts(
     records,
     projection,
     picker,
+    claimants,
+    slots,
     operationIds,
     instant,
     commitDeadlineMs,

@@ -1,4 +1,5 @@
 import { spreadHash } from "../base/hash.ts";
+import type { Ability } from "../store/projection/ability.ts";
 import type { Rank } from "../store/projection/projected.ts";
 import type { ReadyQueues } from "../store/projection/ready-queues.ts";
 import { ownerOf } from "./spread.ts";
@@ -27,7 +28,7 @@ const SEEN_MAX = 1024;
 export interface Pick {
   readonly queue: string;
   readonly workerId: string;
-  readonly capabilities: readonly string[];
+  readonly ability: Ability;
   readonly max: number;
   /** Take another node's share too: it has had its time, or this is the last chance to answer. */
   readonly steal: boolean;
@@ -136,8 +137,8 @@ export class QueuePicker {
   }
 
   /** Whether something is claimable in the queue that nobody here is trying. */
-  hasMore(queue: string, capabilities: readonly string[]): boolean {
-    for (const { workloadId } of this.#options.ready.candidates(queue, capabilities))
+  hasMore(queue: string, ability: Ability): boolean {
+    for (const { workloadId } of this.#options.ready.candidates(queue, ability))
       if (!this.#trying.has(workloadId)) return true;
     return false;
   }
@@ -170,7 +171,7 @@ export class QueuePicker {
 
   #first(pick: Pick): readonly Rank[] {
     const chosen: Rank[] = [];
-    for (const rank of this.#options.ready.candidates(pick.queue, pick.capabilities)) {
+    for (const rank of this.#options.ready.candidates(pick.queue, pick.ability)) {
       if (chosen.length >= pick.max) break;
       if (!this.#trying.has(rank.workloadId)) chosen.push(rank);
     }
@@ -194,7 +195,7 @@ export class QueuePicker {
     const foreign: Rank[] = [];
     let priority: number | undefined;
     let looked = 0;
-    for (const rank of ready.candidates(pick.queue, pick.capabilities)) {
+    for (const rank of ready.candidates(pick.queue, pick.ability)) {
       if (own.length >= pick.max || looked++ >= LOOK_AHEAD) break;
       // A lower priority is not looked at while a higher one has anything that this node may take.
       const takeable = own.length + adopted.length + (pick.steal ? foreign.length : 0);

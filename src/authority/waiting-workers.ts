@@ -1,10 +1,12 @@
+import type { Ability } from "../store/projection/ability.ts";
 import type { Rank } from "../store/projection/projected.ts";
 
 /** A worker that waits for work in one queue. */
 export interface WaitingWorker {
   readonly queue: string;
   readonly workerId: string;
-  readonly capabilities: readonly string[];
+  readonly ability: Ability;
+  /** How much he may take; 0 while he may take nothing. */
   readonly max: number;
   /** Handed what to try; called once, then the worker no longer waits. */
   offer(candidates: readonly Rank[]): void;
@@ -46,6 +48,17 @@ export class WaitingWorkers {
     if (workers?.size === 0) this.#queues.delete(worker.queue);
   }
 
+  /** Offers what is claimable in a queue to one of those who wait: he may take more than before. */
+  dispatchTo(queue: string, workerId: string): void {
+    for (const worker of this.#queues.get(queue) ?? []) {
+      if (worker.workerId !== workerId || worker.max <= 0) continue;
+      const candidates = this.#pick(worker);
+      if (candidates.length === 0) return;
+      this.remove(worker);
+      worker.offer(candidates);
+    }
+  }
+
   /** Sends everybody away. */
   dismiss(): void {
     for (const workers of [...this.#queues.values()]) for (const worker of [...workers]) worker.dismiss();
@@ -61,8 +74,8 @@ export class WaitingWorkers {
     // Where there is nothing for one, there is nothing for those who can do the same: thousands may wait.
     const without = new Set<string>();
     for (const worker of this.#queues.get(queue) ?? []) {
-      const ability = worker.capabilities.join("\0");
-      if (without.has(ability)) continue;
+      const ability = worker.ability.name;
+      if (worker.max <= 0 || without.has(ability)) continue;
       const candidates = pick(worker);
       if (candidates.length === 0) {
         without.add(ability);

@@ -1,5 +1,5 @@
 import { sha256Hex, spreadHash } from "../base/hash.ts";
-import { encodeToken } from "../base/token.ts";
+import { decodeToken, encodeToken } from "../base/token.ts";
 
 /** Key layout (contract 5.2). No identifier can widen a subject or meet another: see base/token.ts. */
 
@@ -27,6 +27,41 @@ export const resultKey = (scope: Scope, resultId: string): string => scoped("x",
 /** What one claimNext request took, so that its repeat gets the same. Vanishes by itself. */
 export const claimRequestKey = (scope: Scope, operationId: string): string =>
   scoped("q", scope, encodeToken(operationId));
+
+/** The record of a worker. */
+export const workerKey = (scope: Scope, workerId: string): string => scoped("k", scope, encodeToken(workerId));
+
+/** One of a worker's, or of a pool's, places for a claim. */
+export const slotKey = (scope: Scope, ownerId: string, index: number): string =>
+  scoped("s", scope, encodeToken(ownerId), String(index));
+
+/** What the keys of all slots of a worker, or of a pool, begin with. */
+export const slotsPrefix = (scope: Scope, ownerId: string): string => scoped("s", scope, encodeToken(ownerId));
+
+/** A pool of a tenant, or of one application of it. The token of no application is none that an identifier is encoded to. */
+export const poolKey = (
+  scope: { readonly tenantId: string; readonly applicationId?: string | undefined },
+  poolId: string,
+): string => {
+  const application = scope.applicationId === undefined ? "=" : encodeToken(scope.applicationId);
+  return ["p", encodeToken(scope.tenantId), application, encodeToken(poolId)].join(".");
+};
+
+/** The tenant and application of a worker's or a slot's key; `undefined` for a pool, which may be of several. */
+export function scopeOfKey(key: string): Scope | undefined {
+  const [family, tenant = "", application = ""] = key.split(".");
+  const tenantId = decodeToken(tenant);
+  const applicationId = decodeToken(application);
+  return family === "p" || tenantId === undefined || applicationId === undefined
+    ? undefined
+    : { tenantId, applicationId };
+}
+
+/** The worker or the pool that a worker's or a slot's key names. */
+export const ownerOfKey = (key: string): string => decodeToken(key.split(".")[3] ?? "") ?? "";
+
+/** Whether a key is that of a worker, a slot or a pool. */
+export const isRegistryKey = (key: string): boolean => /^[ksp]\./.test(key);
 
 /** The heartbeat of an authority node. */
 export const nodeKey = (nodeId: string): string => `n.${encodeToken(nodeId)}`;

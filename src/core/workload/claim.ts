@@ -14,6 +14,8 @@ export interface ClaimCommand {
   readonly leaseMs: number;
   /** The same commit also starts the attempt. */
   readonly start?: boolean | undefined;
+  /** What else the CLAIMED event tells: the placement, and the slots that the claim holds (contract 2.1, 2.3). */
+  readonly evidence?: { readonly [name: string]: string } | undefined;
 }
 
 /** States of the workloads that this one depends on, as far as they exist in its own tenant and application. */
@@ -136,7 +138,7 @@ function applyClaim(
     to: "CLAIMED",
     actor: workerId,
     at,
-    evidence: { fencingToken },
+    evidence: { fencingToken, ...command.evidence },
   });
   return { record: command.start === true ? applyStart(moved, workerId, at) : moved, claim };
 }

@@ -2,11 +2,12 @@ import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { decodeNodeHeartbeat, decodeWorkload, isFormatSupported, type NodeHeartbeat } from "../../wire/codec.ts";
-import { META_KEY } from "../keys.ts";
+import { isRegistryKey, META_KEY } from "../keys.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
 import { HeldWorkload, WarmRecords } from "./held-workload.ts";
 import type { ReadyHooks } from "./ready-queues.ts";
+import { Registry } from "./registry.ts";
 import { WorkloadIndex } from "./workload-index.ts";
 
 /** An authority node as the log shows it. */
@@ -55,8 +56,8 @@ class ShardView {
   outdated = false;
 }
 
-/** Key families that a node follows: workloads, nodes, the store's own record. Payloads and reservations are read on demand. */
-const followed = ["w", "n", "m"] as const;
+/** Key families that a node follows: workloads, workers with their slots, pools, nodes, the store's own record. Payloads and reservations are read on demand. */
+const followed = ["w", "k", "s", "p", "n", "m"] as const;
 
 /** A node that has not been heard of for this long is forgotten, ms. Its heartbeat vanished from the store long before. */
 const NODE_FORGOTTEN_MS = 600_000;
@@ -69,6 +70,8 @@ export interface ProjectionOptions extends ReadyHooks {
   readonly timers: Timers;
   /** Told every node heartbeat as the log delivers it, with the store's time. */
   readonly onNode?: (node: NodeSeen) => void;
+  /** Told the key of a worker, a slot or a pool that has changed. */
+  readonly onRegistry?: (key: string) => void;
 }
 
 /**
@@ -78,6 +81,7 @@ export interface ProjectionOptions extends ReadyHooks {
  */
 export class Projection {
   readonly index: WorkloadIndex;
+  readonly registry = new Registry();
   readonly #options: ProjectionOptions;
   readonly #views: readonly ShardView[];
   readonly #nodes = new Map<string, NodeSeen>();
@@ -146,6 +150,15 @@ export class Projection {
     this.#file(workload)?.warm();
   }
 
+  /** Takes in a worker, a slot or a pool that was delivered, read or committed. Older than what is known: ignored. */
+  adoptEntry(shard: number, entry: Entry): void {
+    const { log, onRegistry } = this.#options;
+    const applied = this.registry.apply(shard, entry);
+    if (applied === "unreadable")
+      log.error({ key: entry.key, revision: entry.revision }, "a stored record can't be read");
+    else if (applied === "new") onRegistry?.(entry.key);
+  }
+
   /** All shards delivered everything that was committed before they began, and none is broken off. */
   isCurrent(): boolean {
     return this.#views.every((view) => view.state === "current");
@@ -212,6 +225,7 @@ export class Projection {
     }
     const view = this.#view(shard.index);
     if (entry.key.startsWith("w.")) this.#takeWorkload(shard, entry);
+    else if (isRegistryKey(entry.key)) this.adoptEntry(shard.index, entry);
     else if (entry.key.startsWith("n.")) this.#takeNode(shard, entry);
     else if (entry.key === META_KEY) this.#takeFormat(view, entry);
     if (view.waiters.length > 0) this.#wake(view);
@@ -298,6 +312,7 @@ export class Projection {
         view.resets++;
         if (this.#held !== undefined) this.#held = this.#held.filter((held) => held.shard.index !== shard.index);
         this.index.forgetShard(shard.index);
+        this.registry.forgetShard(shard.index);
         return;
       case "loading":
         view.state = "loading";

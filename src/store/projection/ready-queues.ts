@@ -1,13 +1,14 @@
 import { lacksApproval, pendingDependencies, type DependencyStates } from "../../core/workload/claim.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { instantOf } from "../../core/workload/transition.ts";
+import { laneOf, needsOf, type Ability, type Needs } from "./ability.ts";
 import { mergedRanks } from "./merged-ranks.ts";
 import { compareDue, compareRank, rankOf, type Due, type Rank } from "./projected.ts";
 import { SortedSet } from "./sorted-set.ts";
 
 /** What a worker may be given now, all with the same needs. */
 interface Lane {
-  readonly capabilities: readonly string[];
+  readonly needs: Needs;
   readonly ranks: SortedSet<Rank>;
 }
 
@@ -30,7 +31,7 @@ export interface ReadyHooks {
 
 /**
  * READY workloads by application, what is claimable now apart from what is early or waits for a dependency. Within an
- * application one lane for each set of needed capabilities, so that a worker never walks past work it can't take.
+ * application one lane for each set of needs, so that a worker never walks past work it can't take.
  * Derived from records alone; a hint for whom to try, never a decision.
  */
 export class ReadyQueues {
@@ -97,23 +98,22 @@ export class ReadyQueues {
   }
 
   /** Candidates for a worker, in the order in which they are to be given out. Nothing may be filed while this is walked. */
-  *candidates(queue: string, capabilities: readonly string[]): Generator<Rank, undefined> {
-    const held = new Set(capabilities);
+  *candidates(queue: string, ability: Ability): Generator<Rank, undefined> {
     const walks: Iterator<Rank>[] = [];
     for (const lane of this.#queues.get(queue)?.values() ?? [])
-      if (lane.capabilities.every((capability) => held.has(capability))) walks.push(lane.ranks.items());
+      if (ability.accepts(lane.needs)) walks.push(lane.ranks.items());
     yield* mergedRanks(walks);
     return undefined;
   }
 
   #enter(record: WorkloadRecord): void {
     const queue = queueOf(record);
-    const laneName = JSON.stringify(record.capabilities);
+    const needs = needsOf(record);
+    const laneName = laneOf(needs);
     let lanes = this.#queues.get(queue);
     if (lanes === undefined) this.#queues.set(queue, (lanes = new Map()));
     let lane = lanes.get(laneName);
-    if (lane === undefined)
-      lanes.set(laneName, (lane = { capabilities: record.capabilities, ranks: new SortedSet(compareRank) }));
+    if (lane === undefined) lanes.set(laneName, (lane = { needs, ranks: new SortedSet(compareRank) }));
     const rank = rankOf(record);
     lane.ranks.add(rank);
     this.#places.set(record.workloadId, { kind: "lane", queue, lane: laneName, rank });

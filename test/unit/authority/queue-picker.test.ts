@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { QueuePicker, queueHashOf } from "../../../src/authority/queue-picker.ts";
 import { ownerOf } from "../../../src/authority/spread.ts";
+import { abilityOf } from "../../../src/store/projection/ability.ts";
 import { queueOf, ReadyQueues } from "../../../src/store/projection/ready-queues.ts";
 import { admitted, T0 } from "../core/fixtures.ts";
 
@@ -42,7 +43,7 @@ function stage(size: number, living: readonly string[] = []): Stage {
     clock,
     waiting,
     owners: (workerId, { max = 1, steal = false }) => {
-      const picked = picker.pick({ queue, workerId, capabilities: [], max, steal });
+      const picked = picker.pick({ queue, workerId, ability: abilityOf([]), max, steal });
       picker.done(picked);
       return picked.map((rank) => ownerOf(rank.workloadId, nodes));
     },
@@ -107,7 +108,7 @@ describe("a picker", () => {
     expect(only(picked)).toEqual(["here"]);
     const { picker: other, owners: ownersOfOther } = stage(100, ["there", "elsewhere"]);
     other.noteClaim(queue, "there", "w-there");
-    other.pick({ queue, workerId: "w", capabilities: [], max: picked.length, steal: false });
+    other.pick({ queue, workerId: "w", ability: abilityOf([]), max: picked.length, steal: false });
     expect(only(ownersOfOther("w", { max: 100 }))).toEqual(["elsewhere"]);
   });
 
@@ -116,7 +117,7 @@ describe("a picker", () => {
     picker.noteClaim(queue, "there", "w-there");
     picker.noteClaim(queue, "elsewhere", "w-elsewhere");
     const pick = (): string | undefined =>
-      picker.pick({ queue, workerId: "w", capabilities: [], max: 1, steal: false })[0]?.workloadId;
+      picker.pick({ queue, workerId: "w", ability: abilityOf([]), max: 1, steal: false })[0]?.workloadId;
     const ids = Array.from({ length: 40 }, (_, index) => admitted({ idempotencyKey: `key-${index}` }).workloadId);
     const left = ids.find((id) => ownerOf(id, nodes) !== "here");
     expect(pick()).not.toBe(left);

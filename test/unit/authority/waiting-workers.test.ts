@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { WaitingWorkers, type WaitingWorker } from "../../../src/authority/waiting-workers.ts";
+import { abilityOf } from "../../../src/store/projection/ability.ts";
 import type { Rank } from "../../../src/store/projection/projected.ts";
 
 const queue = '["acme","invoices"]';
@@ -22,7 +23,9 @@ class Work {
 
   readonly pick = (worker: WaitingWorker): readonly Rank[] => {
     this.asked += 1;
-    const index = this.#left.findIndex(({ needs }) => worker.capabilities.includes(needs));
+    const index = this.#left.findIndex(({ needs }) =>
+      worker.ability.accepts({ definitionId: "d", capabilities: [needs] }),
+    );
     return index < 0 ? [] : this.#left.splice(index, 1).map(({ rank }) => rank);
   };
 }
@@ -37,7 +40,7 @@ const workersOf = (
     waiting.add({
       queue,
       workerId: "w",
-      capabilities: own,
+      ability: abilityOf(own),
       max: 1,
       offer: (candidates) => log.push(`${index}: ${candidates.map(({ workloadId }) => workloadId).join()}`),
       dismiss: () => log.push(`${index}: dismissed`),

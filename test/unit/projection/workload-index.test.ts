@@ -11,6 +11,7 @@ import { deadlinesOf } from "../../../src/core/workload/deadlines.ts";
 import type { WorkloadRecord } from "../../../src/core/workload/record.ts";
 import { heldStates, workloadStates, type WorkloadState } from "../../../src/core/workload/states.ts";
 import { instantOf } from "../../../src/core/workload/transition.ts";
+import { abilityOf } from "../../../src/store/projection/ability.ts";
 import { pageOf } from "../../../src/store/projection/page.ts";
 import { compareRank, rankOf, type Projected } from "../../../src/store/projection/projected.ts";
 import { queueOf } from "../../../src/store/projection/ready-queues.ts";
@@ -142,7 +143,9 @@ function compare(index: WorkloadIndex, model: Model): void {
   for (const tenantId of ["acme", "else"]) {
     const queue = queueOf({ tenantId, applicationId: "invoices" });
     for (const capabilities of [[], ["cpu"], ["gpu", "cpu"]]) {
-      const candidates = [...index.ready.candidates(queue, capabilities)].map(({ workloadId }) => workloadId);
+      const candidates = [...index.ready.candidates(queue, abilityOf(capabilities))].map(
+        ({ workloadId }) => workloadId,
+      );
       expect(candidates).toEqual(model.claimable(queue, capabilities));
     }
     const listed = pageOf(index, { tenantId, applicationId: "invoices" }, { limit: 100 }).workloads;

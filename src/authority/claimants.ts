@@ -1,0 +1,156 @@
+import { MandateError } from "../core/errors.ts";
+import { slotEvidence } from "../core/worker/claim-slots.ts";
+import {
+  findIneligibility,
+  type Ineligibility,
+  type PlacementNeed,
+  type PoolSeen,
+} from "../core/worker/eligibility.ts";
+import { checkIncarnation } from "../core/worker/incarnation.ts";
+import { denyPlacement } from "../core/worker/placement.ts";
+import type { WorkerRecord } from "../core/worker/record.ts";
+import { abilityOf, type Ability, type Needs } from "../store/projection/ability.ts";
+import type { Assertion } from "../store/store.ts";
+import type { SlotGrab, Slots } from "./slots.ts";
+import { workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
+
+/** Who asks for a claim, as the view has him at any moment. */
+export interface Claimant {
+  readonly ability: Ability;
+  capabilities(): readonly string[];
+  /** How many more claims he may have. */
+  free(): number;
+  /** Grabs the slots of one more claim; nothing for whoever has none, `"none"` when all are taken. */
+  grab(need: PlacementNeed): SlotGrab | "none" | undefined;
+  /** What the commit of a claim must find as it was seen. */
+  asserts(): readonly Assertion[];
+}
+
+/** What a claim's event tells of its slots. */
+export const evidenceOf = (grab: SlotGrab | undefined): { readonly [name: string]: string } | undefined =>
+  grab === undefined ? undefined : slotEvidence(grab.slots);
+
+/** Somebody who is no worker of the registry: he says himself what he can do, and nothing counts what he holds. */
+const unregistered = (capabilities: readonly string[]): Claimant => ({
+  ability: abilityOf(capabilities),
+  capabilities: () => capabilities,
+  free: () => Number.POSITIVE_INFINITY,
+  grab: () => undefined,
+  asserts: () => [],
+});
+
+/** Conditions that pass by themselves: a worker may wait for their end. */
+const passing: readonly Ineligibility["reason"][] = ["capacity", "pool_capacity"];
+
+/** A worker that asks for work, as the registry has it. Its record may change while it waits. */
+class RegisteredClaimant implements Claimant {
+  readonly ability: Ability;
+  readonly #asked: WorkerAsked;
+  readonly #records: WorkerRecords;
+  readonly #slots: Slots;
+
+  constructor(asked: WorkerAsked, parts: { readonly records: WorkerRecords; readonly slots: Slots }) {
+    this.#asked = asked;
+    this.#records = parts.records;
+    this.#slots = parts.slots;
+    this.ability = { name: this.#nameOfKind(), accepts: (needs) => this.#findIneligibility(needs) === undefined };
+  }
+
+  capabilities(): readonly string[] {
+    return this.#record()?.grantedCapabilities ?? [];
+  }
+
+  free(): number {
+    const record = this.#record();
+    if (record === undefined || record.lifecycle !== "READY" || record.health !== "HEALTHY") return 0;
+    return this.#slots.free(record, record.workerId, record.concurrency);
+  }
+
+  grab(need: PlacementNeed): SlotGrab | "none" {
+    const record = this.#record();
+    if (record === undefined || this.#findIneligibility(need) !== undefined) return "none";
+    return this.#slots.grab(record, this.#poolOf(need)?.record) ?? "none";
+  }
+
+  asserts(): readonly Assertion[] {
+    const held = this.#records.viewed(this.#asked);
+    return held === undefined ? [] : [{ key: held.key, revision: held.revision }];
+  }
+
+  /** Workers of one kind may be given the same: what tells them apart is whether they are free. */
+  #nameOfKind(): string {
+    const record = this.#record();
+    if (record === undefined) return this.#asked.workerId;
+    const { grantedCapabilities, workloadKinds, labels, workerId } = record;
+    return JSON.stringify([grantedCapabilities, workloadKinds, labels, this.#records.viewedPoolIdsOf(workerId)]);
+  }
+
+  #record(): WorkerRecord | undefined {
+    return this.#records.viewed(this.#asked)?.value;
+  }
+
+  #poolOf({ placement }: Needs): PoolSeen | undefined {
+    return placement?.poolId === undefined ? undefined : this.#records.viewedPool(this.#asked, placement.poolId);
+  }
+
+  #findIneligibility(needs: Needs): Ineligibility | undefined {
+    const record = this.#record();
+    if (record === undefined) return { reason: "scope", message: "it is not registered" };
+    const { tenantId, applicationId } = record;
+    const { definitionId, capabilities, placement } = needs;
+    const need = {
+      workloadId: "",
+      tenantId,
+      applicationId,
+      definitionId,
+      capabilities,
+      ...(placement === undefined ? {} : { placement }),
+    };
+    return findIneligibility({ record, slots: this.#slots.of(record, record.workerId) }, need, this.#poolOf(needs));
+  }
+}
+
+/** Finds out who asks for work. */
+export class Claimants {
+  readonly #records: WorkerRecords;
+  readonly #slots: Slots;
+
+  constructor(parts: { readonly records: WorkerRecords; readonly slots: Slots }) {
+    this.#records = parts.records;
+    this.#slots = parts.slots;
+  }
+
+  /**
+   * Whoever asks for the next work (contract 2.4). A worker whose slots are all taken may wait; one that takes no work,
+   * or of an earlier incarnation, is refused.
+   *
+   * @throws MandateError `WORKER_NOT_FOUND`, `WORKER_SUPERSEDED`, `MESH_PLACEMENT_DENIED`.
+   */
+  async of(asked: WorkerAsked & { readonly capabilities: readonly string[] }): Promise<Claimant> {
+    if (!this.#records.isRegistered(asked)) return unregistered(asked.capabilities);
+    const viewed = this.#records.viewed(asked)?.value;
+    if (viewed === undefined || this.#refusalOf(viewed, asked) !== undefined) {
+      // A refusal must be built on what is at least as new as the request.
+      const read = await this.#records.fresh(asked);
+      if (read === undefined) throw workerNotFound(asked.workerId);
+      const refusal = this.#refusalOf(read, asked);
+      if (refusal !== undefined) throw MandateError.of(refusal);
+    }
+    return new RegisteredClaimant(asked, { records: this.#records, slots: this.#slots });
+  }
+
+  /** Whether somebody is a worker of the registry: those have slots, and are given what they were granted. */
+  isRegistered(asked: WorkerAsked): boolean {
+    return this.#records.isRegistered(asked);
+  }
+
+  #refusalOf(record: WorkerRecord, asked: WorkerAsked): ReturnType<typeof checkIncarnation> {
+    const superseded = checkIncarnation(record, asked.incarnation);
+    if (superseded !== undefined) return superseded;
+    const { tenantId, applicationId, workerId } = record;
+    const anything = { workloadId: "", tenantId, applicationId, definitionId: "", capabilities: [] };
+    const plain = { ...record, workloadKinds: [] };
+    const found = findIneligibility({ record: plain, slots: [] }, anything, undefined);
+    return found === undefined || passing.includes(found.reason) ? undefined : denyPlacement(workerId, found);
+  }
+}

@@ -1,0 +1,170 @@
+import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
+import { slotsOfClaim, type ClaimSlots, type SlotPlace } from "../core/worker/claim-slots.ts";
+import type { PoolRecord, Slot, SlotHold, WorkerRecord } from "../core/worker/record.ts";
+import { freeSlot, holdSlot, openSlots } from "../core/worker/slots.ts";
+import { slotKey, slotsPrefix, type Scope } from "../store/keys.ts";
+import type { Projection } from "../store/projection/projection.ts";
+import type { Held } from "../store/projection/registry.ts";
+import { OPERATION_RING, type Put, type Shard } from "../store/store.ts";
+import { encodeSlot } from "../wire/worker-codec.ts";
+
+/** How long a read that is newer than the view waits for the view, ms. */
+const CATCH_UP_MS = 2000;
+
+/** Slots that one claim is about to take; other claims of this node leave them alone until {@link SlotGrab.end}. */
+export interface SlotGrab {
+  readonly slots: ClaimSlots;
+  /** The guarded writes that give them to a claim. */
+  putsFor(claim: Claim): readonly Put[];
+  /** The try is over, whatever came of it. */
+  end(): void;
+}
+
+const operationsAfter = (put: Put, operationId: string): readonly string[] =>
+  put.base === "absent" ? [operationId] : [...put.base.operations.slice(1 - OPERATION_RING), operationId];
+
+/** What stands for a claim that is about to take a slot. */
+const tried: SlotHold = { claimId: "", workloadId: "", workerId: "", incarnation: 0 };
+
+/**
+ * The slots of workers and pools (contract 2.3). They are taken in the commit of the claim and freed in the commit that
+ * ends it; the guard on each makes the capacity right whatever nodes do at the same time. What the view says of them is a
+ * hint: a slot that another node took first refuses the commit.
+ */
+export class Slots {
+  readonly #projection: Projection;
+  /** Slots that claims of this node are about to take, by the key of their owner's without the index. */
+  readonly #trying = new Map<string, Set<number>>();
+
+  constructor(projection: Projection) {
+    this.#projection = projection;
+  }
+
+  /** Slots of a worker or a pool that were ever taken, as the view has them. */
+  of(scope: Scope, ownerId: string): readonly Slot[] {
+    return [...this.#projection.registry.slotsOf(slotsPrefix(scope, ownerId))].flatMap(({ value }) => value ?? []);
+  }
+
+  /** How many more claims the view would let a worker, or a pool, have. */
+  free(scope: Scope, ownerId: string, limit: number): number {
+    return this.#open({ scope, ownerId, limit }, limit).length;
+  }
+
+  /** Grabs a free slot of the worker, and of the pool where it has a limit; `undefined` when there is none. */
+  grab(worker: WorkerRecord, pool: PoolRecord | undefined): SlotGrab | undefined {
+    const owners: Owner[] = [{ scope: worker, ownerId: worker.workerId, limit: worker.concurrency }];
+    if (pool?.maxConcurrency !== undefined)
+      owners.push({ scope: worker, ownerId: pool.poolId, limit: pool.maxConcurrency });
+    const places = owners.flatMap((owner): readonly SlotPlace[] => {
+      const [index] = this.#open(owner, 1);
+      return index === undefined ? [] : [{ ownerId: owner.ownerId, index }];
+    });
+    const [own, pooled] = places;
+    if (own === undefined || places.length < owners.length) return undefined;
+    for (const { ownerId, index } of places) addTo(this.#trying, slotsPrefix(worker, ownerId), index);
+    return {
+      slots: { worker: own, pool: pooled },
+      putsFor: ({ claimId, workloadId, workerId }) =>
+        places.map(({ ownerId, index }) =>
+          this.#putOf(
+            worker,
+            holdSlot(ownerId, index, { claimId, workloadId, workerId, incarnation: worker.incarnation.number }),
+          ),
+        ),
+      end: () => {
+        for (const { ownerId, index } of places) removeFrom(this.#trying, slotsPrefix(worker, ownerId), index);
+      },
+    };
+  }
+
+  /**
+   * The guarded writes that free the slots of a claim which a commit ends: those that it still holds (contract 2.3).
+   *
+   * @throws StoreUnavailable when the view does not know them and the store gives no answer.
+   */
+  async releases(before: WorkloadRecord, after: WorkloadRecord, shard: Shard): Promise<readonly Put[]> {
+    const claim = before.currentClaim;
+    if (claim === undefined || claim.claimId === after.currentClaim?.claimId) return [];
+    const places = slotsOfClaim(before);
+    if (places.length === 0) return [];
+    const freed = ({ ownerId, index }: SlotPlace): Slot | undefined => {
+      const slot = this.#held(slotKey(before, ownerId, index))?.value;
+      return slot === undefined ? undefined : freeSlot(slot, claim.claimId);
+    };
+    const doubtful = places.filter((place) => freed(place) === undefined);
+    const keys = doubtful.map(({ ownerId, index }) => slotKey(before, ownerId, index));
+    await this.refresh(shard, keys);
+    return places.flatMap((place) => {
+      const slot = freed(place);
+      return slot === undefined ? [] : [this.#putOf(before, slot)];
+    });
+  }
+
+  /** Takes slots in as they were committed. */
+  adopt(
+    shard: number,
+    puts: readonly Put[],
+    committed: { readonly revisions: readonly number[]; readonly operationId: string },
+  ): void {
+    for (const [index, put] of puts.entries()) {
+      const revision = committed.revisions[index];
+      if (revision === undefined) continue;
+      this.#projection.adoptEntry(shard, {
+        key: put.key,
+        value: put.value,
+        revision,
+        operations: operationsAfter(put, committed.operationId),
+        at: 0,
+        provenance: {},
+      });
+    }
+  }
+
+  /**
+   * Brings the view up to the newest versions of some keys of the registry. Everything that was committed before them
+   * comes with them where the follower delivers: a worker's concurrency must never be newer than its slots.
+   *
+   * @throws StoreUnavailable when the store gives no answer.
+   */
+  async refresh(shard: Shard, keys: readonly string[]): Promise<void> {
+    if (keys.length === 0) return;
+    const entries = [...(await shard.read(keys, { fresh: true })).values()];
+    const newest = Math.max(0, ...entries.map(({ revision }) => revision));
+    if (await this.#projection.waitFor(shard.index, newest, CATCH_UP_MS)) return;
+    for (const entry of entries) this.#projection.adoptEntry(shard.index, entry);
+  }
+
+  #held(key: string): Held<Slot> | undefined {
+    return this.#projection.registry.slots.get(key);
+  }
+
+  #open({ scope, ownerId, limit }: Owner, max: number): readonly number[] {
+    const trying = [...(this.#trying.get(slotsPrefix(scope, ownerId)) ?? [])];
+    const slots = [...this.of(scope, ownerId), ...trying.map((index) => holdSlot(ownerId, index, tried))];
+    return openSlots(limit, slots, max);
+  }
+
+  #putOf(scope: Scope, slot: Slot): Put {
+    const key = slotKey(scope, slot.ownerId, slot.index);
+    return { key, value: encodeSlot(slot), base: this.#held(key) ?? "absent" };
+  }
+}
+
+/** Whose slots, and how many there are. */
+interface Owner {
+  readonly scope: Scope;
+  readonly ownerId: string;
+  readonly limit: number;
+}
+
+const addTo = (map: Map<string, Set<number>>, name: string, index: number): void => {
+  const indices = map.get(name);
+  if (indices === undefined) map.set(name, new Set([index]));
+  else indices.add(index);
+};
+
+const removeFrom = (map: Map<string, Set<number>>, name: string, index: number): void => {
+  const indices = map.get(name);
+  indices?.delete(index);
+  if (indices?.size === 0) map.delete(name);
+};

@@ -1,0 +1,110 @@
+import type { PoolRecord, Slot, WorkerRecord } from "../../core/worker/record.ts";
+import { decodePool, decodeSlot, decodeWorker, type Stored } from "../../wire/worker-codec.ts";
+import type { Entry } from "../store.ts";
+import { queueOf } from "./ready-queues.ts";
+
+/** A committed worker, slot or pool as the view holds it: what to decide on, and to build the next commit on. */
+export interface Held<Value> extends Stored<Value> {
+  readonly key: string;
+  readonly shard: number;
+  readonly revision: number;
+  readonly operations: readonly string[];
+}
+
+/** Takes newer versions in and never goes back. */
+class HeldMap<Value> {
+  readonly #byKey = new Map<string, Held<Value>>();
+
+  get(key: string): Held<Value> | undefined {
+    return this.#byKey.get(key);
+  }
+
+  values(): IterableIterator<Held<Value>> {
+    return this.#byKey.values();
+  }
+
+  /** `false`: what is known is as new. */
+  apply(held: Held<Value>): boolean {
+    const known = this.#byKey.get(held.key);
+    if (known !== undefined && known.shard === held.shard && known.revision >= held.revision) return false;
+    this.#byKey.set(held.key, held);
+    return true;
+  }
+
+  forgetShard(shard: number): void {
+    for (const [key, held] of this.#byKey) if (held.shard === shard) this.#byKey.delete(key);
+  }
+}
+
+/** What became of an entry. */
+export type Applied = "new" | "known" | "unreadable";
+
+const addTo = (map: Map<string, Set<string>>, name: string, key: string): void => {
+  const keys = map.get(name);
+  if (keys === undefined) map.set(name, new Set([key]));
+  else keys.add(key);
+};
+
+/**
+ * Current workers, pools and slots of the view (contract 5.4), found by key, by application and by owner. Derived from
+ * records alone; entries apply by revision, never backwards.
+ */
+export class Registry {
+  readonly workers = new HeldMap<WorkerRecord>();
+  readonly pools = new HeldMap<PoolRecord>();
+  readonly slots = new HeldMap<Slot>();
+  readonly #workersOf = new Map<string, Set<string>>();
+  readonly #slotsOf = new Map<string, Set<string>>();
+
+  /** Takes an entry of the families `k`, `p` and `s` in. */
+  apply(shard: number, entry: Entry): Applied {
+    const { key, revision, operations } = entry;
+    const place = { key, shard, revision, operations };
+    switch (key[0]) {
+      case "k": {
+        const stored = decodeWorker(entry.value);
+        if (stored === undefined) return "unreadable";
+        if (!this.workers.apply({ ...stored, ...place })) return "known";
+        if (stored.value !== undefined) addTo(this.#workersOf, queueOf(stored.value), key);
+        return "new";
+      }
+      case "p": {
+        const stored = decodePool(entry.value);
+        if (stored === undefined) return "unreadable";
+        return this.pools.apply({ ...stored, ...place }) ? "new" : "known";
+      }
+      default: {
+        const stored = decodeSlot(entry.value);
+        if (stored === undefined) return "unreadable";
+        if (!this.slots.apply({ ...stored, ...place })) return "known";
+        addTo(this.#slotsOf, key.slice(0, key.lastIndexOf(".")), key);
+        return "new";
+      }
+    }
+  }
+
+  /** Workers of an application that have not been removed. */
+  *workersOf(queue: string): Generator<Held<WorkerRecord> & { readonly value: WorkerRecord }, undefined> {
+    for (const key of this.#workersOf.get(queue) ?? []) {
+      const held = this.workers.get(key);
+      if (held?.value !== undefined) yield { ...held, value: held.value };
+    }
+    return undefined;
+  }
+
+  /** Slots of an owner that were ever taken, by the key of one of them without its index. */
+  *slotsOf(prefix: string): Generator<Held<Slot>, undefined> {
+    for (const key of this.#slotsOf.get(prefix) ?? []) {
+      const held = this.slots.get(key);
+      if (held !== undefined) yield held;
+    }
+    return undefined;
+  }
+
+  /** Forgets a shard: it is about to be told anew. */
+  forgetShard(shard: number): void {
+    this.workers.forgetShard(shard);
+    this.pools.forgetShard(shard);
+    this.slots.forgetShard(shard);
+  }
+}
