@@ -52,6 +52,8 @@ const areas: readonly Area[] = [
     packages: ["hono", "@hono/node-server", "prom-client", "zod"],
     node: true,
   },
+  // Tokens and keys: what has to do with signatures, and nothing that decides.
+  { path: "src/grants", imports: ["src/base", "src/core", "src/wire"], packages: ["jose"], node: true },
   {
     path: "src/nats",
     imports: ["src/base", "src/core", "src/wire", "src/authority"],
