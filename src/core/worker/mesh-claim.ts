@@ -26,7 +26,7 @@ export interface ClaimSeen {
   readonly tenantId: string;
   readonly applicationId: string;
   readonly workload: WorkloadRecord;
-  readonly worker: WorkerRecord;
+  readonly worker: Pick<WorkerRecord, "workerId" | "tenantId" | "applicationId" | "grantedCapabilities">;
 }
 
 function findForeign(claim: PresentedClaim, seen: ClaimSeen): readonly string[] {
