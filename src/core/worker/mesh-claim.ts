@@ -32,7 +32,10 @@ export interface ClaimSeen {
 function findForeign(claim: PresentedClaim, seen: ClaimSeen): readonly string[] {
   const { workload, worker } = seen;
   const foreign: string[] = [];
-  if (claim.workerId !== worker.workerId) foreign.push("workerId");
+  const current = workload.currentClaim;
+  // The claim of another worker, under this one's name.
+  const borrowed = current?.claimId === claim.claimId && current.workerId !== claim.workerId;
+  if (claim.workerId !== worker.workerId || borrowed) foreign.push("workerId");
   if (claim.workloadId !== workload.workloadId) foreign.push("workloadId");
   for (const name of ["tenantId", "applicationId"] as const)
     if (worker[name] !== seen[name] || workload[name] !== seen[name]) foreign.push(name);

@@ -110,10 +110,10 @@ export const denyPlacement = (workerId: string, ineligible: Ineligibility): Refu
   });
 
 /** What a claim's event keeps of the decision behind it, bounded however many workers there are. */
-export const evidenceOfPlacement = (decision: PlacementDecision): { readonly [name: string]: string | number } => ({
+export const evidenceOfPlacement = (decision: PlacementDecision): { readonly [name: string]: string } => ({
   placement: decision.decisionId,
   placementReason: decision.reason,
-  eligibleCount: decision.eligibleWorkers.length,
+  eligibleCount: String(decision.eligibleWorkers.length),
   eligibleWorkers: decision.eligibleWorkers.slice(0, EXPLAINED_WORKERS_MAX).join(" "),
-  evaluatedAt: decision.evaluatedAt,
+  evaluatedAt: String(decision.evaluatedAt),
 });
