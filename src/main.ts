@@ -3,7 +3,15 @@ import { readFileSync } from "node:fs";
 import { parseFlags, UsageError, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
 import { renderChecks } from "./cli/doctor-report.ts";
 import { usageOf } from "./cli/usage.ts";
-import { ConfigError, readConfig, settingRows, type Config } from "./config.ts";
+import {
+  ConfigError,
+  natsClientFlags,
+  readConfig,
+  readNatsClient,
+  readStoreLayout,
+  settingRows,
+  type Config,
+} from "./config.ts";
 import { settings } from "./settings.ts";
 
 /** Exit codes: 0 it went well, 1 it did not, 2 the command line or the configuration makes no sense. */
@@ -20,7 +28,16 @@ const flagsOf: { readonly [command: string]: readonly FlagSpec[] } = {
   serve: [...settingFlags, help],
   doctor: [...settingFlags, { name: "json", takesValue: false }, help],
   up: [...valued("port", "data", "nodes"), { name: "no-demo", takesValue: false }, help],
-  worker: [...valued("nats", "tenant", "application", "name", "concurrency", "lease-ms"), help],
+  worker: [
+    ...valued("nats", "tenant", "application", "name", "concurrency", "lease-ms"),
+    ...valued(...natsClientFlags),
+    help,
+  ],
+  "nats-permissions": [
+    ...valued("tenant", "application", "name", "epoch", "shards"),
+    { name: "authority", takesValue: false },
+    help,
+  ],
 };
 
 function version(): string {
@@ -85,8 +102,43 @@ async function runWorker(flags: ParsedFlags): Promise<number> {
     concurrency: wholeFlag(flags, "concurrency", { initial: 4, min: 1, max: 1_000 }),
     leaseMs: wholeFlag(flags, "lease-ms", { initial: 5_000, min: 100, max: 604_800_000 }),
   };
+  const { workerLoginOf } = await import("./node/nats-login.ts");
+  const login = workerLoginOf(readNatsClient(process.env, values));
   const { runDemoWorker } = await import("./local/demo-worker.ts");
-  return runDemoWorker(options);
+  return runDemoWorker({ ...options, login });
+}
+
+async function runNatsPermissions({ present, values }: ParsedFlags): Promise<number> {
+  const { tenant, application, name } = values;
+  const { authorityPermissions, workerPermissions } = await import("./secure/permissions.ts");
+  const asked = present.has("authority")
+    ? authorityPermissions(readStoreLayout(process.env, values))
+    : tenant === undefined || application === undefined || [tenant, application, name].includes("")
+      ? undefined
+      : workerPermissions({ tenantId: tenant, applicationId: application, name });
+  if (asked === undefined) throw new UsageError("nats-permissions needs --tenant and --application, or --authority");
+  process.stdout.write(`${JSON.stringify(asked, null, 2)}\n`);
+  return 0;
+}
+
+/** `mandate keys …` and `mandate grant …`, which have verbs, and flags of their own. */
+async function runGrants(command: "keys" | "grant", [verb, ...args]: readonly string[]): Promise<number> {
+  if (verb === undefined || [verb, ...args].includes("--help")) {
+    process.stdout.write(usageOf(command, settingRows()) ?? "");
+    return verb === undefined ? BAD_USAGE : 0;
+  }
+  const { text } = await import("node:stream/consumers");
+  const terminal = {
+    args,
+    environment: process.env,
+    readInput: () => text(process.stdin),
+    write: (shown: string) => void process.stdout.write(shown),
+    complain: (shown: string) => void process.stderr.write(shown),
+    now: () => Date.now(),
+  };
+  return command === "keys"
+    ? (await import("./cli/key-commands.ts")).runKeys(verb, terminal)
+    : (await import("./cli/grant-commands.ts")).runGrant(verb, terminal);
 }
 
 async function main(args: readonly string[]): Promise<number> {
@@ -99,6 +151,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(usageOf(undefined, settingRows()) ?? "");
     return command === undefined ? BAD_USAGE : 0;
   }
+  if (command === "keys" || command === "grant") return runGrants(command, rest);
   const specs = Object.hasOwn(flagsOf, command) ? flagsOf[command] : undefined;
   if (specs === undefined) throw new UsageError(`there is no command ${JSON.stringify(command)}`);
   const flags = parseFlags(rest, specs);
@@ -108,6 +161,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (command === "up") return runUp(flags);
   if (command === "worker") return runWorker(flags);
+  if (command === "nats-permissions") return runNatsPermissions(flags);
   const config = readConfig(process.env, flags.values);
   return command === "serve" ? runServe(config) : runDoctor(config, flags);
 }

@@ -61,7 +61,8 @@ const areas: readonly Area[] = [
     node: true,
   },
   { path: "src/sdk", imports: ["src/base", "src/core", "src/wire"], packages: ["@nats-io/"], node: true },
-  { path: "src/cli", imports: ["src/base", "src/core", "src/sdk"], packages: [], node: true },
+  // Grants are signed where their private keys are, on somebody's machine: the commands do it, no node ever does.
+  { path: "src/cli", imports: ["src/base", "src/core", "src/grants", "src/sdk"], packages: [], node: true },
   { path: "src/console", imports: ["src/sdk"], packages: [], node: true },
   { path: "src/index.ts", imports: ["src/base", "src/core", "src/wire", "src/sdk"], packages: [], node: false },
   // A file that others may copy: it needs nothing.

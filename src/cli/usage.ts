@@ -7,6 +7,9 @@ const COMMANDS = `Usage: mandate <command> [flags]
   serve     One authority node, against NATS servers that run already
   doctor    Look at everything that a deployment's safety rests on
   worker    A worker that does the demo's work; an example of a process of its own
+  nats-permissions   What the NATS user of a worker, or of a node, may do: as JSON, for your own configuration
+  keys      Make keys that sign grants, and publish their public parts
+  grant     Issue, delegate, inspect and revoke grants
 
   mandate <command> --help   tells the flags of a command
   mandate --version          tells the version
@@ -34,6 +37,42 @@ has not finished.
   --name <name>           (demo)
   --concurrency <n>       (4)
   --lease-ms <ms>         (5000)
+
+What it is to NATS is told like that of a node, by flags or variables: --nats-user, --nats-password, --nats-token,
+--nats-nkey, --nats-creds, --nats-tls-ca, --nats-tls-cert, --nats-tls-key, --nats-inbox; see mandate serve --help.
+`;
+
+const NATS_PERMISSIONS = `Usage: mandate nats-permissions --tenant <id> --application <id> [--name <name>]
+       mandate nats-permissions --authority [--epoch <name>] [--shards <n>]
+
+Prints, as JSON, the account, the inbox prefix and the permissions of a worker's or of a node's NATS user, with what its
+account imports or exports. A nats-server takes the parts as they are; a JWT takes the same subjects.
+
+  --tenant <id>, --application <id>   Whose worker it is
+  --name <name>                       Of this worker alone: others of the application don't hear its answers
+  --authority                         Of a node
+  --epoch <name>, --shards <n>        Those of the nodes (main, 1)
+`;
+
+const KEYS = `Usage: mandate keys new [--out FILE]
+       mandate keys jwks FILE…
+
+new makes a private Ed25519 key, as a JWK: printed, or written to a file that only its owner may read and that must not
+exist yet. jwks prints the public parts of key files as a JWKS, which is all that a node needs to verify grants.
+`;
+
+const GRANT = `Usage: mandate grant issue --key FILE --issuer KIND:ID --subject KIND:ID --tenant ID --application ID
+                     --capability NAME,… --resource KIND=URI… [--constraints JSON] [--expires-in 1h] [--id ID]
+                     [--revision N] [--out FILE]
+       mandate grant delegate --key FILE --subject KIND:ID [--parent FILE] [--keys FILE…] [--capability NAME,…]
+                     [--resource KIND=URI…] [--constraints JSON] [--expires-in 1h] [--id ID] [--out FILE]
+       mandate grant inspect [FILE] [--keys FILE…]
+       mandate grant revoke (--grant ID [--below-revision N] | --subject KIND:ID | --application | --tenant)
+                     [--reason TEXT] [--url http://127.0.0.1:7700] [--token TOKEN]
+
+issue and delegate sign with a private key file and need no node; the grant is printed, or written to a file that must
+not exist yet. What delegate is not told is the parent's. inspect prints what a grant says, and never the grant itself.
+revoke asks a node. A grant that is read comes from the file, from standard input (-), or from MANDATE_TOKEN.
 `;
 
 const wrap = (text: string, width: number, indent: string): string => {
@@ -66,6 +105,12 @@ export function usageOf(command: string | undefined, rows: readonly SettingRow[]
       return UP;
     case "worker":
       return WORKER;
+    case "keys":
+      return KEYS;
+    case "grant":
+      return GRANT;
+    case "nats-permissions":
+      return NATS_PERMISSIONS;
     case "serve":
       return `Usage: mandate serve [flags]\n\nA flag wins over its variable.\n\n${renderSettings(rows)}\n`;
     case "doctor":

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isErrorCode, MandateError } from "../core/errors.ts";
+import type { Revocation, RevocationTarget } from "../core/grant/revocation.ts";
 import type { Subject } from "../core/subject.ts";
 import type { Workload } from "../core/workload/record.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
@@ -39,6 +40,13 @@ export interface ClientOptions {
 
 /** Part of a change of state made by an operator. */
 export interface OperateOptions {
+  readonly reason?: string;
+  readonly requestId?: string;
+}
+
+/** What is to be revoked (contract 4.2). */
+export interface RevokeRequest {
+  readonly target: RevocationTarget;
   readonly reason?: string;
   readonly requestId?: string;
 }
@@ -163,6 +171,11 @@ export class Client {
 
   async timeout(workloadId: string, options: OperateOptions = {}): Promise<StateAnswer> {
     return this.#operate(workloadId, "timeout", options);
+  }
+
+  /** Ends grants for good (contract 4.2): at every node from the next call on that follows the answer. */
+  async revoke(request: RevokeRequest): Promise<Revocation> {
+    return (await this.#post("/v1/grants/revocations", { requestId: randomUUID(), ...request })) as Revocation;
   }
 
   /** Committed changes as they happen; see {@link followChanges}. */
