@@ -4,8 +4,12 @@ import type { DecideAnswer } from "../core/workload/approval.ts";
 import type { Reason } from "../core/workload/explain.ts";
 import type { StateAnswer } from "../core/workload/failure.ts";
 import type { ExecutionContext, HeartbeatAnswer } from "../core/workload/lease.ts";
-import type { Checkpoint, Claim, Result, Workload } from "../core/workload/record.ts";
+import type { Checkpoint, Claim, GrantSnapshot, Result, Workload } from "../core/workload/record.ts";
 import type { WorkloadState } from "../core/workload/states.ts";
+import type { WorkerHeartbeatAnswer } from "../core/worker/heartbeat.ts";
+import type { Reconciliation } from "../core/worker/reconcile.ts";
+import type { MeshClaim, PlacementDecision, PoolRecord } from "../core/worker/record.ts";
+import type { WorkerView } from "../core/worker/worker-view.ts";
 import type { Scope } from "../store/keys.ts";
 
 /** What an authority answers, call by call (contract 6.1). Arguments come from anywhere, so they are `unknown` and checked. */
@@ -29,6 +33,22 @@ export interface Answers {
   get: Workload;
   list: Page;
   explain: readonly Reason[];
+  registerWorker: { readonly worker: WorkerView; readonly created: boolean };
+  heartbeatWorker: WorkerHeartbeatAnswer;
+  drainWorker: WorkerView;
+  recoverWorker: WorkerView;
+  removeWorker: WorkerView;
+  reconcileWorker: Omit<Reconciliation, "freed">;
+  getWorker: WorkerView;
+  listWorkers: { readonly workers: readonly WorkerView[]; readonly after?: string };
+  createPool: PoolRecord;
+  changePool: PoolRecord;
+  deletePool: PoolRecord;
+  getPool: PoolRecord;
+  listPools: { readonly pools: readonly PoolRecord[] };
+  place: PlacementDecision;
+  placeAndClaim: MeshClaim;
+  validateClaim: { readonly valid: true };
 }
 
 export type CallName = keyof Answers;
@@ -59,6 +79,8 @@ export interface CallContext {
   /** For provenance (contract 4.3). */
   readonly subject?: Subject;
   readonly sessionId?: string;
+  /** The verified grant that the caller acts under (contract 4); absent in open mode. */
+  readonly grant?: GrantSnapshot;
   /** Ends a long poll early; nothing is claimed after it. */
   readonly signal?: AbortSignal;
 }

@@ -81,6 +81,11 @@ export class Authority {
     });
     pass("recoverExpired");
     pass("enforceDeadlines");
+    this.#background.start({
+      name: "detectFailures",
+      everyMs,
+      run: () => this.#whileServing(() => this.#parts.workers.detectFailures(this.#ownWorkers())),
+    });
     this.#wake();
   }
 
@@ -160,6 +165,22 @@ export class Authority {
   readonly timeout: Call<"timeout"> = (request) => this.#answer("timeout", request);
   readonly retry: Call<"retry"> = (request) => this.#answer("retry", request);
   readonly decide: Call<"decide"> = (request) => this.#answer("decide", request);
+  readonly registerWorker: Call<"registerWorker"> = (request) => this.#answer("registerWorker", request);
+  readonly heartbeatWorker: Call<"heartbeatWorker"> = (request) => this.#answer("heartbeatWorker", request);
+  readonly drainWorker: Call<"drainWorker"> = (request) => this.#answer("drainWorker", request);
+  readonly recoverWorker: Call<"recoverWorker"> = (request) => this.#answer("recoverWorker", request);
+  readonly removeWorker: Call<"removeWorker"> = (request) => this.#answer("removeWorker", request);
+  readonly reconcileWorker: Call<"reconcileWorker"> = (request) => this.#answer("reconcileWorker", request);
+  readonly getWorker: Call<"getWorker"> = (request) => this.#answer("getWorker", request);
+  readonly listWorkers: Call<"listWorkers"> = (request) => this.#answer("listWorkers", request);
+  readonly createPool: Call<"createPool"> = (request) => this.#answer("createPool", request);
+  readonly changePool: Call<"changePool"> = (request) => this.#answer("changePool", request);
+  readonly deletePool: Call<"deletePool"> = (request) => this.#answer("deletePool", request);
+  readonly getPool: Call<"getPool"> = (request) => this.#answer("getPool", request);
+  readonly listPools: Call<"listPools"> = (request) => this.#answer("listPools", request);
+  readonly place: Call<"place"> = (request) => this.#answer("place", request);
+  readonly placeAndClaim: Call<"placeAndClaim"> = (request) => this.#answer("placeAndClaim", request);
+  readonly validateClaim: Call<"validateClaim"> = (request) => this.#answer("validateClaim", request);
   readonly list: Call<"list"> = (filter) => this.#answer("list", filter);
   readonly get = (workloadId: string): Promise<Workload> => this.#answer("get", { workloadId });
   readonly explain = (workloadId: string): Promise<Answers["explain"]> => this.#answer("explain", { workloadId });
@@ -174,6 +195,12 @@ export class Authority {
   async enforceDeadlines(): Promise<readonly string[]> {
     await this.#parts.pulse.barriers(BARRIER_MS);
     return this.#parts.passes.enforceDeadlines();
+  }
+
+  /** Runs the pass over workers now; ids of those that this node took OFFLINE (contract 2.2). */
+  async detectFailures(): Promise<readonly string[]> {
+    await this.#parts.pulse.barriers(BARRIER_MS);
+    return this.#parts.workers.detectFailures(() => true);
   }
 
   /** A page of workloads by a filter that need not be expressible in a request. */
@@ -298,14 +325,25 @@ export class Authority {
     if (this.#parts.serving.since() !== undefined) await run(this.#parts.passes);
   }
 
-  /** Each due workload is one node's first; the others come when it is late, so that they rarely collide. */
-  #ownShare(): (workload: { readonly record: { readonly workloadId: string } }, overdueMs: number) => boolean {
+  /** Nodes that are alive, this one with them. */
+  #livingNodes(): readonly string[] {
     const now = this.#parts.now();
     const alive = [...this.#parts.projection.nodes().values()]
       .filter(({ at }) => now - at <= NODE_SILENT_MS)
       .map(({ nodeId }) => nodeId);
-    const nodes = alive.includes(this.nodeId) ? alive : [...alive, this.nodeId];
+    return alive.includes(this.nodeId) ? alive : [...alive, this.nodeId];
+  }
+
+  /** Each due workload is one node's first; the others come when it is late, so that they rarely collide. */
+  #ownShare(): (workload: { readonly record: { readonly workloadId: string } }, overdueMs: number) => boolean {
+    const nodes = this.#livingNodes();
     return ({ record }, overdueMs) => overdueMs > SHARE_LATE_MS || ownerOf(record.workloadId, nodes) === this.nodeId;
+  }
+
+  /** The same for workers. */
+  #ownWorkers(): (workerId: string, overdueMs: number) => boolean {
+    const nodes = this.#livingNodes();
+    return (workerId, overdueMs) => overdueMs > SHARE_LATE_MS || ownerOf(workerId, nodes) === this.nodeId;
   }
 
   /** Wakes up when the next early workload's time comes, and at least every ten seconds. */

@@ -1,11 +1,15 @@
 import { MandateError, refuse } from "../core/errors.ts";
 import type { Json } from "../base/json.ts";
-import { explainWorkload } from "../core/workload/explain.ts";
+import { explainWorkload, noWorkerReason } from "../core/workload/explain.ts";
 import { hashJson } from "../core/workload/payload.ts";
+import { attemptIdOf } from "../core/workload/identity.ts";
 import type { Payload, Workload } from "../core/workload/record.ts";
+import { meshClaimOf } from "../core/worker/mesh-claim.ts";
+import type { MeshClaim } from "../core/worker/record.ts";
 import { rankOf, type Projected } from "../store/projection/projected.ts";
 import { decodeCursor, encodeCursor, pageOf, type PageFilter, type ProjectedPage } from "../store/projection/page.ts";
 import { admitManyRequest, claimNextRequest, getRequest, listRequest } from "../wire/requests.ts";
+import { placeAndClaimRequest } from "../wire/worker-requests.ts";
 import type { Admitted } from "./admissions.ts";
 import type { Answered, Answers, CallContext, CallName, ItemAnswer, Page, Position } from "./api.ts";
 import { parseArguments } from "./commands.ts";
@@ -13,6 +17,7 @@ import { boundaryError } from "./failures.ts";
 import type { Parts } from "./parts.ts";
 import { dependencyStatesOf } from "./records.ts";
 import type { KnownPayloads } from "./render.ts";
+import { isRegisteredId, workerNotFound } from "./worker-records.ts";
 
 /** How many items of a batch are worked on at once. */
 const BATCH_CONCURRENCY = 64;
@@ -123,6 +128,38 @@ export class Calls {
         return this.#checkpoint(value, context);
       case "complete":
         return this.#complete(value, context);
+      case "registerWorker":
+        return this.#parts.workers.register(value, context);
+      case "heartbeatWorker":
+        return this.#parts.workers.heartbeat(value, context);
+      case "drainWorker":
+        return this.#parts.workers.drain(value, context);
+      case "recoverWorker":
+        return this.#parts.workers.recover(value, context);
+      case "removeWorker":
+        return this.#parts.workers.remove(value, context);
+      case "reconcileWorker":
+        return this.#parts.workers.reconcile(value, context);
+      case "getWorker":
+        return this.#parts.workers.get(value);
+      case "listWorkers":
+        return this.#parts.workers.list(value);
+      case "createPool":
+        return this.#parts.pools.create(value, context);
+      case "changePool":
+        return this.#parts.pools.change(value, context);
+      case "deletePool":
+        return this.#parts.pools.remove(value, context);
+      case "getPool":
+        return this.#parts.pools.get(value);
+      case "listPools":
+        return this.#parts.pools.list(value);
+      case "place":
+        return this.#parts.placing.place(value, context);
+      case "placeAndClaim":
+        return this.#placeAndClaim(value, context);
+      case "validateClaim":
+        return this.#parts.placing.validate(value, context);
       case "claim":
       case "start":
       case "heartbeat":
@@ -134,6 +171,21 @@ export class Calls {
       case "decide":
         return this.#parts.executor.run<unknown>(this.#parts.commands[name](value, context));
     }
+  }
+
+  /** A claim by a worker of the registry, answered as such a worker holds it (contract 2.3). */
+  async #placeAndClaim(value: unknown, context: CallContext): Promise<Answered<MeshClaim>> {
+    const request = parseArguments(placeAndClaimRequest, value, "WORKER_INVALID");
+    const { tenantId, applicationId, ...claim } = request;
+    if (!isRegisteredId(request.workerId)) throw workerNotFound(request.workerId);
+    const scoped = { ...context, scope: context.scope ?? { tenantId, applicationId } };
+    const { answer, position } = await this.#parts.executor.run(this.#parts.commands.claim(claim, scoped));
+    const { workload } = await this.#parts.records.current(answer.workloadId, scoped.scope);
+    const attempt = workload.record.attempts.find(({ claimId }) => claimId === answer.claimId);
+    return {
+      answer: meshClaimOf(answer, attempt?.attemptId ?? attemptIdOf(answer.workloadId, answer.fencingToken)),
+      ...(position === undefined ? {} : { position }),
+    };
   }
 
   async #admit(value: unknown, context: CallContext): Promise<Answered<Answers["admit"]>> {
@@ -158,8 +210,10 @@ export class Calls {
     const { workloadId } = parseArguments(getRequest, value);
     const seen = await this.#parts.records.fresh(workloadId, { scope: context.scope });
     const { record, shard, revision } = seen.workload;
+    const reasons = explainWorkload(record, { now: this.#parts.now(), dependencies: dependencyStatesOf(seen) });
+    const placement = record.state === "READY" ? this.#parts.placing.explain(record) : undefined;
     return {
-      answer: explainWorkload(record, { now: this.#parts.now(), dependencies: dependencyStatesOf(seen) }),
+      answer: placement?.eligible === 0 ? [...reasons, noWorkerReason(placement)] : reasons,
       position: { shard, revision },
     };
   }

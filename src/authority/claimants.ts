@@ -12,7 +12,7 @@ import type { WorkerRecord } from "../core/worker/record.ts";
 import { abilityOf, type Ability, type Needs } from "../store/projection/ability.ts";
 import type { Assertion } from "../store/store.ts";
 import type { SlotGrab, Slots } from "./slots.ts";
-import { workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
+import { isRegisteredId, workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
 
 /** Who asks for a claim, as the view has him at any moment. */
 export interface Claimant {
@@ -127,7 +127,7 @@ export class Claimants {
    * @throws MandateError `WORKER_NOT_FOUND`, `WORKER_SUPERSEDED`, `MESH_PLACEMENT_DENIED`.
    */
   async of(asked: WorkerAsked & { readonly capabilities: readonly string[] }): Promise<Claimant> {
-    if (!this.#records.isRegistered(asked)) return unregistered(asked.capabilities);
+    if (!isRegisteredId(asked.workerId)) return unregistered(asked.capabilities);
     const viewed = this.#records.viewed(asked)?.value;
     if (viewed === undefined || this.#refusalOf(viewed, asked) !== undefined) {
       // A refusal must be built on what is at least as new as the request.
@@ -137,11 +137,6 @@ export class Claimants {
       if (refusal !== undefined) throw MandateError.of(refusal);
     }
     return new RegisteredClaimant(asked, { records: this.#records, slots: this.#slots });
-  }
-
-  /** Whether somebody is a worker of the registry: those have slots, and are given what they were granted. */
-  isRegistered(asked: WorkerAsked): boolean {
-    return this.#records.isRegistered(asked);
   }
 
   #refusalOf(record: WorkerRecord, asked: WorkerAsked): ReturnType<typeof checkIncarnation> {

@@ -31,13 +31,19 @@ import {
 import type { CallContext } from "./api.ts";
 import type { Work } from "./executor.ts";
 import { markOf } from "./operation-ids.ts";
+import type { Placing } from "./placing.ts";
 import { dependencyStatesOf } from "./records.ts";
+import { isRegisteredId } from "./worker-records.ts";
 import { repeatCheckpoint, repeatClaim, repeatHeartbeat, repeatStart, repeatState } from "./repeats.ts";
 
 /** Checks arguments; throws the refusal. */
-export function parseArguments<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+export function parseArguments<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  code: "WORKLOAD_INVALID" | "WORKER_INVALID" = "WORKLOAD_INVALID",
+): z.output<Schema> {
   const parsed = parseShape(schema, value);
-  if (!parsed.ok) throw MandateError.of(parsed.error);
+  if (!parsed.ok) throw MandateError.of({ ...parsed.error, code });
   return parsed.value;
 }
 
@@ -62,13 +68,19 @@ type Repeat<Answer> = (record: WorkloadRecord, reference: number) => Answer | un
 /** Turns the arguments of a call on one workload into the work it asks for. */
 export class Commands {
   readonly #rules: WorkloadRules;
+  readonly #placing: Placing;
 
-  constructor(rules: WorkloadRules) {
+  constructor(rules: WorkloadRules, placing: Placing) {
     this.#rules = rules;
+    this.#placing = placing;
   }
 
   claim(value: unknown, context: CallContext): Work<Claim> {
     const request = parseArguments(claimRequest, value);
+    if (isRegisteredId(request.workerId)) {
+      const { context: given, mark } = this.#addressed("claim", request, context);
+      return this.#placing.claim(request, { context: given, mark });
+    }
     return {
       ...this.#addressed("claim", request, context),
       decide: (seen, instant) =>

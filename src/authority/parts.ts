@@ -1,5 +1,6 @@
 import { monotonicMs, systemClock, systemTimers, type Clock, type Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { MandateError, refuse } from "../core/errors.ts";
 import { defaultRules, type WorkloadRules } from "../core/workload/rules.ts";
 import { Projection } from "../store/projection/projection.ts";
 import type { ReadyHooks } from "../store/projection/ready-queues.ts";
@@ -13,6 +14,8 @@ import { Commands } from "./commands.ts";
 import { Executor } from "./executor.ts";
 import { OperationIds } from "./operation-ids.ts";
 import { Passes } from "./passes.ts";
+import { Placing } from "./placing.ts";
+import { Pools } from "./pools.ts";
 import { NODE_SILENT_MS, Pulse } from "./pulse.ts";
 import { QueuePicker, queueHashOf } from "./queue-picker.ts";
 import { Records } from "./records.ts";
@@ -22,7 +25,12 @@ import { Serving } from "./serving.ts";
 import { Settling } from "./settling.ts";
 import { Slots } from "./slots.ts";
 import { StoreTime } from "./store-time.ts";
+import { WorkerChanges } from "./worker-changes.ts";
 import { WorkerRecords } from "./worker-records.ts";
+import { Workers } from "./workers.ts";
+
+/** How long a call waits for a view that is newer than it, ms: longer than a follower takes to begin anew. */
+const BARRIER_MS = 5000;
 
 export interface AuthorityOptions {
   readonly store: Store;
@@ -60,6 +68,9 @@ export interface Parts {
   readonly claimNext: ClaimNext;
   readonly picker: QueuePicker;
   readonly passes: Passes;
+  readonly workers: Workers;
+  readonly pools: Pools;
+  readonly placing: Placing;
   readonly sampling: Sampling;
   readonly settling: Settling;
   readonly pulse: Pulse;
@@ -160,6 +171,21 @@ export function assembleParts(
     monotonic,
     spread: clock === undefined,
   });
+  const changes = new WorkerChanges({
+    nodeId,
+    records: workerRecords,
+    projection,
+    slots,
+    operationIds,
+    instant,
+    commitDeadlineMs,
+  });
+  /** A held view is old on purpose; any other that can't be made newer than the call must not pass for what there is. */
+  const viewIsNew = async (): Promise<void> => {
+    if ((await pulse.barriers(BARRIER_MS)) || projection.isHeld) return;
+    throw MandateError.of(refuse("AUTHORITY_NOT_READY", "this node's view could not be made newer than the call"));
+  };
+  const placing = new Placing({ records, workerRecords, slots, instant, viewIsNew });
   const claimNext: ClaimNext = new ClaimNext({
     nodeId,
     executor,
@@ -182,11 +208,14 @@ export function assembleParts(
     records,
     executor,
     renderer: new Renderer((shard) => records.shard(shard)),
-    commands: new Commands(rules),
+    commands: new Commands(rules, placing),
     admissions: new Admissions({ executor, records, store, rules, now }),
     claimNext,
     picker,
     passes: new Passes({ projection, executor, instant, log }),
+    workers: new Workers({ records, workerRecords, changes, executor, projection, instant, log, viewIsNew }),
+    pools: new Pools({ workerRecords, changes, projection, now, viewIsNew }),
+    placing,
     sampling: new Sampling({ projection, records, random: options.random ?? Math.random, log }),
     settling: new Settling(projection),
     pulse,

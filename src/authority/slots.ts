@@ -128,7 +128,11 @@ export class Slots {
    */
   async refresh(shard: Shard, keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
-    const entries = [...(await shard.read(keys, { fresh: true })).values()];
+    const { registry } = this.#projection;
+    const known = keys.map((key) => [key, registry.revisionOf(key)] as const);
+    const read = await shard.read(keys, { fresh: true });
+    for (const [key, revision] of known) if (!read.has(key)) registry.forget(key, revision);
+    const entries = [...read.values()];
     const newest = Math.max(0, ...entries.map(({ revision }) => revision));
     if (await this.#projection.waitFor(shard.index, newest, CATCH_UP_MS)) return;
     for (const entry of entries) this.#projection.adoptEntry(shard.index, entry);

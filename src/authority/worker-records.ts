@@ -16,8 +16,8 @@ export interface WorkerAsked extends Scope {
   readonly incarnation?: string | undefined;
 }
 
-/** Ids that the registry gives out; no other name is one of its workers. */
-const registeredId = /^worker_[0-9a-f]{24}$/;
+/** Whether an id is one that the registry gives out; no other name is one of its workers. */
+export const isRegisteredId = (workerId: string): boolean => /^worker_[0-9a-f]{24}$/.test(workerId);
 
 export const workerNotFound = (workerId: string): MandateError =>
   MandateError.of(refuse("WORKER_NOT_FOUND", "no such worker", { workerId }));
@@ -44,11 +44,6 @@ export class WorkerRecords {
   /** The shard of a pool; one of no application has that of an application without a name. */
   shardOfPool(pool: { readonly tenantId: string; readonly applicationId?: string | undefined }): Shard {
     return this.shardOf({ tenantId: pool.tenantId, applicationId: pool.applicationId ?? "" });
-  }
-
-  /** Whether an id is one that the registry gives out. */
-  isRegistered({ workerId }: WorkerAsked): boolean {
-    return registeredId.test(workerId);
   }
 
   /** The worker as the view has it. */

@@ -1,10 +1,11 @@
 import { isExhausted, lacksApproval, pendingDependencies, type DependencyStates } from "./claim.ts";
 import type { Dependency, WorkloadRecord } from "./record.ts";
 import { attemptBudgetOf } from "./retry-policy.ts";
+import type { PlacementExplanation } from "../worker/placement.ts";
 import type { WorkloadState } from "./states.ts";
 import { instantOf } from "./transition.ts";
 
-/** What now keeps a workload from running (contract 1.13). Further kinds come with workers, pools and runs. */
+/** What now keeps a workload from running (contract 1.13). Further kinds come with runs. */
 export type Reason =
   | { readonly reason: "state"; readonly state: WorkloadState; readonly message: string }
   | { readonly reason: "approval"; readonly message: string }
@@ -19,7 +20,15 @@ export type Reason =
       readonly attemptsUsed: number;
       readonly attemptBudget: number;
       readonly message: string;
-    };
+    }
+  | { readonly reason: "worker"; readonly workers: PlacementExplanation; readonly message: string };
+
+/** That no worker of the registry may run the workload now, and why not one by one. */
+export const noWorkerReason = (workers: PlacementExplanation): Reason => ({
+  reason: "worker",
+  workers,
+  message: `none of ${workers.ineligible} workers may run it now`,
+});
 
 /** Everything that keeps the workload from running at an instant; nothing when a worker could claim it. */
 export function explainWorkload(

@@ -31,6 +31,11 @@ class HeldMap<Value> {
     return true;
   }
 
+  /** Forgets a version that is no longer in the store. */
+  forget(key: string, revision: number): void {
+    if (this.#byKey.get(key)?.revision === revision) this.#byKey.delete(key);
+  }
+
   forgetShard(shard: number): void {
     for (const [key, held] of this.#byKey) if (held.shard === shard) this.#byKey.delete(key);
   }
@@ -99,6 +104,16 @@ export class Registry {
       if (held !== undefined) yield held;
     }
     return undefined;
+  }
+
+  /** The revision of what is known of a key; 0 when nothing is. */
+  revisionOf(key: string): number {
+    return (this.workers.get(key) ?? this.pools.get(key) ?? this.slots.get(key))?.revision ?? 0;
+  }
+
+  /** What was known of a key at that revision has vanished from the store: followers are not told. */
+  forget(key: string, revision: number): void {
+    for (const held of [this.workers, this.pools, this.slots]) held.forget(key, revision);
   }
 
   /** Forgets a shard: it is about to be told anew. */

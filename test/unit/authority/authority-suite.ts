@@ -16,6 +16,7 @@ import { describeReading } from "./reading-promises.ts";
 import { describeRepeats } from "./repeat-promises.ts";
 import { describeStaleViews } from "./stale-view-promises.ts";
 import type { Stage } from "./stage.ts";
+import { describeWorkers } from "./worker-promises.ts";
 
 export type SuiteStore = "memory" | "jetstream";
 
@@ -28,6 +29,7 @@ const groups: readonly (readonly [string, (stage: Stage) => void])[] = [
   ["passes", describePasses],
   ["content", describeContent],
   ["reading", describeReading],
+  ["workers", describeWorkers],
 ];
 
 /** Runs the suite over a store. */

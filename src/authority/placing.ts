@@ -1,0 +1,172 @@
+import { MandateError } from "../core/errors.ts";
+import { decideClaim } from "../core/workload/claim.ts";
+import { refused } from "../core/workload/decision.ts";
+import type { Instant } from "../core/workload/fence.ts";
+import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
+import { slotEvidence } from "../core/worker/claim-slots.ts";
+import { findIneligibility, type PoolSeen } from "../core/worker/eligibility.ts";
+import { checkIncarnation } from "../core/worker/incarnation.ts";
+import { validateClaim } from "../core/worker/mesh-claim.ts";
+import {
+  denyPlacement,
+  evidenceOfPlacement,
+  explainPlacement,
+  place,
+  refuseNoWorker,
+  type PlacementExplanation,
+} from "../core/worker/placement.ts";
+import type { PlacementDecision, WorkerRecord } from "../core/worker/record.ts";
+import type { Scope } from "../store/keys.ts";
+import { placeRequest, validateClaimRequest } from "../wire/worker-requests.ts";
+import type { Answered, CallContext } from "./api.ts";
+import { parseArguments } from "./commands.ts";
+import type { Work } from "./executor.ts";
+import { dependencyStatesOf, type Records } from "./records.ts";
+import { repeatClaim } from "./repeats.ts";
+import type { SlotGrab, Slots } from "./slots.ts";
+import { isRegisteredId, workerNotFound, type WorkerAsked, type WorkerRecords } from "./worker-records.ts";
+
+/** A claim on one workload by a worker of the registry, its shape already checked. */
+export interface PlacedClaim extends Omit<WorkerAsked, keyof Scope> {
+  readonly workloadId: string;
+  readonly leaseMs: number;
+  readonly start?: boolean | undefined;
+}
+
+const textsOf = (evidence: { readonly [name: string]: string | number }): { readonly [name: string]: string } =>
+  Object.fromEntries(Object.entries(evidence).map(([name, value]) => [name, String(value)]));
+
+/** Who may run what (contract 2.3). */
+export class Placing {
+  readonly #options: {
+    readonly records: Records;
+    readonly workerRecords: WorkerRecords;
+    readonly slots: Slots;
+    readonly instant: () => Instant;
+    readonly viewIsNew: () => Promise<void>;
+  };
+
+  constructor(options: {
+    readonly records: Records;
+    readonly workerRecords: WorkerRecords;
+    readonly slots: Slots;
+    readonly instant: () => Instant;
+    /** Waits until the view is newer than the call; throws when it can't be had. */
+    readonly viewIsNew: () => Promise<void>;
+  }) {
+    this.#options = options;
+  }
+
+  /** The work of a claim that takes one of the worker's slots in the same commit. */
+  claim(request: PlacedClaim, how: { readonly context: CallContext; readonly mark?: string | undefined }): Work<Claim> {
+    const { workerRecords, slots } = this.#options;
+    let grab: SlotGrab | undefined;
+    let claim: Claim | undefined;
+    /** The worker, in the workload's own application: of any other it can't be. */
+    let asked: WorkerAsked | undefined;
+    const end = (): void => {
+      grab?.end();
+      grab = undefined;
+    };
+    return {
+      workloadId: request.workloadId,
+      context: how.context,
+      mark: how.mark,
+      decide: (seen, instant) => {
+        end();
+        const { record } = seen.workload;
+        const { tenantId, applicationId } = record;
+        asked = { tenantId, applicationId, workerId: request.workerId };
+        const worker = workerRecords.viewed(asked)?.value;
+        if (worker === undefined) return refused(refusalOf(workerNotFound(request.workerId)));
+        const superseded = checkIncarnation(worker, request.incarnation);
+        if (superseded !== undefined) return refused(superseded);
+        const pool = this.#poolOf(record);
+        const ineligible = findIneligibility(workerRecords.seen(worker), record, pool);
+        if (ineligible !== undefined) return refused(denyPlacement(worker.workerId, ineligible));
+        grab = slots.grab(worker, pool?.record);
+        if (grab === undefined) return refused(denyPlacement(worker.workerId, allTried(worker)));
+        const placement = place(record, [workerRecords.seen(worker)], { pool, evaluatedAt: instant.now });
+        const evidence = { ...slotEvidence(grab.slots), ...textsOf(evidenceOfPlacement(placement)) };
+        const command = { ...request, capabilities: worker.grantedCapabilities, evidence };
+        const decision = decideClaim(record, command, { ...instant, dependencies: dependencyStatesOf(seen) });
+        claim = decision.ok ? decision.answer : undefined;
+        return decision;
+      },
+      attach: () => {
+        const held = asked === undefined ? undefined : workerRecords.viewed(asked);
+        return {
+          slots: claim === undefined ? [] : (grab?.putsFor(claim) ?? []),
+          asserts: held === undefined ? [] : [{ key: held.key, revision: held.revision }],
+        };
+      },
+      refresh: async () => {
+        if (asked !== undefined) await workerRecords.fresh(asked);
+      },
+      end,
+      repeat: repeatClaim,
+    };
+  }
+
+  /**
+   * Who should run a workload (contract 2.3).
+   *
+   * @throws MandateError `MESH_NO_ELIGIBLE_WORKER`, with every reason, when nobody may.
+   */
+  async place(value: unknown, context: CallContext): Promise<Answered<PlacementDecision>> {
+    const request = parseArguments(placeRequest, value, "WORKER_INVALID");
+    const { records, workerRecords, instant, viewIsNew } = this.#options;
+    await viewIsNew();
+    const { workload } = await records.fresh(request.workloadId, { scope: context.scope ?? request });
+    const candidates = workerRecords.workersOf(workload.record).map((record) => workerRecords.seen(record));
+    const pool = this.#poolOf(workload.record);
+    const decision = place(workload.record, candidates, { pool, evaluatedAt: instant().now });
+    if (decision.selectedWorker === undefined)
+      throw MandateError.of(refuseNoWorker(explainPlacement(workload.record, candidates, pool)));
+    return { answer: decision, position: { shard: workload.shard, revision: workload.revision } };
+  }
+
+  /** Who could run a workload and why nobody does; nothing when the application has no workers in the registry. */
+  explain(record: WorkloadRecord): PlacementExplanation | undefined {
+    const { workerRecords } = this.#options;
+    const candidates = workerRecords.workersOf(record).map((worker) => workerRecords.seen(worker));
+    return candidates.length === 0 ? undefined : explainPlacement(record, candidates, this.#poolOf(record));
+  }
+
+  /**
+   * Tells a resource whether a claim still counts (contract 2.3).
+   *
+   * @throws MandateError `MESH_CLAIM_SCOPE_DENIED`, `MESH_STALE_FENCE`, `MESH_CAPABILITY_DENIED`.
+   */
+  async validate(value: unknown, context: CallContext): Promise<Answered<{ readonly valid: true }>> {
+    const claim = parseArguments(validateClaimRequest, value, "WORKER_INVALID");
+    const { records, workerRecords, instant } = this.#options;
+    const scope = context.scope ?? { tenantId: claim.tenantId, applicationId: claim.applicationId };
+    const { workload } = await records.fresh(claim.workloadId, { scope });
+    const asked = { ...scope, workerId: claim.workerId };
+    const registered = isRegisteredId(claim.workerId) ? await workerRecords.fresh(asked) : undefined;
+    const worker = registered ?? { ...asked, grantedCapabilities: claim.capabilities };
+    const refusal = validateClaim(claim, { ...scope, workload: workload.record, worker }, instant());
+    if (refusal !== undefined) throw MandateError.of(refusal);
+    return { answer: { valid: true }, position: { shard: workload.shard, revision: workload.revision } };
+  }
+
+  #poolOf(record: WorkloadRecord): PoolSeen | undefined {
+    const poolId = record.placement?.poolId;
+    return poolId === undefined ? undefined : this.#options.workerRecords.viewedPool(record, poolId);
+  }
+}
+
+const refusalOf = ({ code, message, details }: MandateError): Parameters<typeof MandateError.of>[0] => ({
+  code,
+  message,
+  ...(details === undefined ? {} : { details }),
+});
+
+/** Every free slot is being taken by another claim at this moment. */
+const allTried = ({ concurrency }: WorkerRecord): Parameters<typeof denyPlacement>[1] => ({
+  reason: "capacity",
+  active: concurrency,
+  concurrency,
+  message: "its free slots are about to be taken",
+});

@@ -1,0 +1,191 @@
+import { MandateError, refuse, type Refusal } from "../core/errors.ts";
+import type { Instant } from "../core/workload/fence.ts";
+import type { WorkerDecision } from "../core/worker/decision.ts";
+import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
+import type { WorkerSeen } from "../core/worker/slots.ts";
+import { poolKey, slotKey, workerKey, type Scope } from "../store/keys.ts";
+import type { Projection } from "../store/projection/projection.ts";
+import type { Put, Shard } from "../store/store.ts";
+import { encodePool, encodeRemoved, encodeSlot, encodeWorker, REMOVED_TTL_MS } from "../wire/worker-codec.ts";
+import type { Answered, CallContext } from "./api.ts";
+import { failureOf } from "./failures.ts";
+import type { OperationIds } from "./operation-ids.ts";
+import type { Slots } from "./slots.ts";
+import type { WorkerAsked, WorkerRecords } from "./worker-records.ts";
+
+/** How often a decision is taken anew after losing a race. */
+const ROUNDS_MAX = 24;
+
+/** What a commit about a worker or a pool writes. */
+export interface RegistryWrite {
+  readonly action: string;
+  readonly scope: { readonly tenantId: string; readonly applicationId?: string | undefined };
+  readonly shard: Shard;
+  readonly puts: readonly Put[];
+  readonly context: CallContext;
+  readonly workerId?: string | undefined;
+}
+
+export interface WorkerChangesOptions {
+  readonly nodeId: string;
+  readonly records: WorkerRecords;
+  readonly projection: Projection;
+  readonly slots: Slots;
+  readonly operationIds: OperationIds;
+  readonly instant: () => Instant;
+  readonly commitDeadlineMs: number;
+}
+
+/** One command on one worker. */
+export interface WorkerWork<Answer> {
+  readonly action: string;
+  readonly asked: WorkerAsked;
+  readonly context: CallContext;
+  /** The answer without a change may be built on the view alone: for passes. */
+  readonly trustsView?: boolean;
+  decide(seen: WorkerSeen | undefined, instant: Instant): WorkerDecision<Answer> | Promise<WorkerDecision<Answer>>;
+  /** Slots that go free in the same commit. */
+  freed?(answer: Answer): readonly Slot[];
+}
+
+/**
+ * Read → decide → guarded commit → resolve for workers and pools, as the executor does it for workloads: a lost race is
+ * decided anew, and a refusal is confirmed on a read that is newer than the call.
+ */
+export class WorkerChanges {
+  readonly #options: WorkerChangesOptions;
+
+  constructor(options: WorkerChangesOptions) {
+    this.#options = options;
+  }
+
+  async run<Answer>(work: WorkerWork<Answer>): Promise<Answered<Answer>> {
+    const { records, instant } = this.#options;
+    const { asked } = work;
+    const shard = records.shardOf(asked);
+    let isFresh = false;
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const held = records.viewed(asked);
+      if (held?.writable === false) throw notWritable();
+      const seen = held?.value === undefined ? undefined : records.seen(held.value);
+      const decision = await work.decide(seen, instant());
+      if (decision.record === undefined) {
+        if (isFresh || (decision.ok && work.trustsView === true)) return conclude(decision, shard, held?.revision);
+        await records.fresh(asked);
+        isFresh = true;
+        continue;
+      }
+      const freed = decision.ok ? (work.freed?.(decision.answer) ?? []) : [];
+      const revisions = await this.write({
+        action: work.action,
+        scope: asked,
+        shard,
+        context: work.context,
+        workerId: asked.workerId,
+        puts: [this.#putOf(decision.record), ...freed.map((slot) => this.#slotPutOf(asked, slot))],
+      });
+      if (revisions !== undefined) return conclude(decision, shard, revisions[0]);
+      isFresh = true;
+    }
+    throw conflict();
+  }
+
+  /** Commits; the revisions, or nothing when a guard refused it: then the view is up to date. Throws when it can't be done, or when nobody can tell. */
+  async write({
+    action,
+    scope,
+    shard,
+    puts,
+    context,
+    workerId,
+  }: RegistryWrite): Promise<readonly number[] | undefined> {
+    const { operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
+    const operationId = operationIds.next(undefined, 0);
+    const { subject, sessionId } = context;
+    const provenance: Record<string, string> = { action, node: nodeId, tenant: scope.tenantId };
+    if (scope.applicationId !== undefined) provenance["application"] = scope.applicationId;
+    if (workerId !== undefined) provenance["worker"] = workerId;
+    if (subject !== undefined) provenance["subject"] = `${subject.kind}:${subject.id}`;
+    if (sessionId !== undefined) provenance["session"] = sessionId;
+    const outcome = await shard.commit({ operationId, puts, provenance }, { deadlineMs: commitDeadlineMs });
+    if (outcome.kind === "refused") {
+      await slots.refresh(
+        shard,
+        puts.map(({ key }) => key),
+      );
+      return undefined;
+    }
+    if (outcome.kind !== "committed") throw failureOf(outcome);
+    slots.adopt(shard.index, puts, { revisions: outcome.revisions, operationId });
+    return outcome.revisions;
+  }
+
+  /** Takes a worker out of the registry, and out of its pools; `false`: decide anew. */
+  async remove(record: WorkerRecord, pools: readonly PoolRecord[], context: CallContext): Promise<boolean> {
+    const { records } = this.#options;
+    const shard = records.shardOf(record);
+    const near = pools.filter((pool) => records.shardOfPool(pool) === shard);
+    const key = workerKey(record, record.workerId);
+    const mark: Put = { key, value: encodeRemoved(), base: this.#baseOf(key), ttlMs: REMOVED_TTL_MS };
+    const puts = [mark, ...near.map((pool) => this.poolPut(pool))];
+    const { workerId } = record;
+    if ((await this.write({ action: "removeWorker", scope: record, shard, puts, context, workerId })) === undefined)
+      return false;
+    // Pools of the whole tenant may live in another shard, which one commit can't reach.
+    for (const pool of pools.filter((other) => !near.includes(other)))
+      await this.write({
+        action: "changePool",
+        scope: pool,
+        shard: records.shardOfPool(pool),
+        puts: [this.poolPut(pool)],
+        context,
+      });
+    return true;
+  }
+
+  /** The guarded write of a pool. */
+  poolPut(pool: PoolRecord): Put {
+    const key = poolKey(pool, pool.poolId);
+    return { key, value: encodePool(pool), base: this.#baseOf(key) };
+  }
+
+  /** The guarded write that takes a pool out. */
+  removedPoolPut(pool: PoolRecord): Put {
+    const key = poolKey(pool, pool.poolId);
+    return { key, value: encodeRemoved(), base: this.#baseOf(key), ttlMs: REMOVED_TTL_MS };
+  }
+
+  #putOf(record: WorkerRecord): Put {
+    const key = workerKey(record, record.workerId);
+    return { key, value: encodeWorker(record), base: this.#baseOf(key) };
+  }
+
+  #slotPutOf(scope: Scope, slot: Slot): Put {
+    const key = slotKey(scope, slot.ownerId, slot.index);
+    return { key, value: encodeSlot(slot), base: this.#baseOf(key) };
+  }
+
+  #baseOf(key: string): Put["base"] {
+    const { workers, pools, slots } = this.#options.projection.registry;
+    return workers.get(key) ?? pools.get(key) ?? slots.get(key) ?? "absent";
+  }
+}
+
+function conclude<Answer>(
+  decision: { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly error: Refusal },
+  shard: Shard,
+  revision: number | undefined,
+): Answered<Answer> {
+  if (!decision.ok) throw MandateError.of(decision.error);
+  return {
+    answer: decision.answer,
+    ...(revision === undefined ? {} : { position: { shard: shard.index, revision } }),
+  };
+}
+
+/** Other writers kept winning. */
+export const conflict = (): MandateError =>
+  MandateError.of(refuse("WORKLOAD_CONFLICT", "other writers kept winning; try again"));
+
+const notWritable = (): MandateError =>
+  MandateError.of(refuse("WORKLOAD_MIGRATION_CONFLICT", "the record is of a format that this node must not write"));
