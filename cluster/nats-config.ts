@@ -44,7 +44,9 @@ export interface NatsAccount {
   readonly users: readonly NatsUser[];
   /** What it answers for the accounts that are named. */
   readonly exports?: readonly { readonly service: string; readonly accounts: readonly string[] }[];
-  readonly imports?: readonly { readonly service: { readonly account: string; readonly subject: string } }[];
+  readonly imports?:
+    | undefined
+    | readonly { readonly service: { readonly account: string; readonly subject: string } }[];
 }
 
 export interface NatsUser {

@@ -186,6 +186,12 @@ export function readConfig(environment: Told["environment"], flags: Told["flags"
 export const readNatsClient = (environment: Told["environment"], flags: Told["flags"]): NatsClientConfig =>
   readGiven(natsClientSettings, { environment, flags });
 
+/** Reads how a store is named and spread. @throws ConfigError that lists everything that is wrong. */
+export const readStoreLayout = (
+  environment: Told["environment"],
+  flags: Told["flags"],
+): Pick<Config, "epoch" | "shards"> => readGiven(["epoch", "shards"], { environment, flags }) as Config;
+
 /** The flags that {@link readNatsClient} understands. */
 export const natsClientFlags: readonly string[] = natsClientSettings.map((name) => settings[name].flag);
 

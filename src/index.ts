@@ -29,7 +29,7 @@ export type {
 } from "./sdk/answers.ts";
 export type { EventFilter, FollowedEvent } from "./sdk/change-events.ts";
 export { connect, type Client, type ClientOptions, type OperateOptions } from "./sdk/client.ts";
-export type { NatsLogin } from "./sdk/work-connection.ts";
+export type { NatsLogin } from "./sdk/nats-login.ts";
 export type { Handler, Work } from "./sdk/work-context.ts";
 export { runWorker, type RunningWorker } from "./sdk/worker.ts";
 export { workerIdOf } from "./sdk/worker-identity.ts";

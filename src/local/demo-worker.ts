@@ -1,5 +1,6 @@
 import { pino } from "pino";
 import { doDemoWork } from "../cli/demo-work.ts";
+import type { NatsLogin } from "../sdk/nats-login.ts";
 import { runWorker } from "../sdk/worker.ts";
 
 export interface DemoWorkerOptions {
@@ -9,6 +10,7 @@ export interface DemoWorkerOptions {
   readonly name: string;
   readonly concurrency: number;
   readonly leaseMs: number;
+  readonly login: NatsLogin;
 }
 
 /** Runs the worker of the demo until SIGTERM; answers the process's exit code. */

@@ -1,17 +1,12 @@
-import {
-  AuthorizationError,
-  headers,
-  InvalidArgumentError,
-  PermissionViolationError,
-  RequestError,
-} from "@nats-io/nats-core";
-import type { Msg, NatsConnection, TlsOptions } from "@nats-io/nats-core";
+import { headers, InvalidArgumentError, PermissionViolationError, RequestError } from "@nats-io/nats-core";
+import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { MandateError } from "../core/errors.ts";
 import { packValue, unpackValue } from "../wire/codec.ts";
 import { END_POLL_VERB, workSubject, type WorkVerb } from "../wire/subjects.ts";
 import { backoffDelayMs, pause } from "./backoff.ts";
+import { loginOptions, refusalOfDial, type NatsLogin } from "./nats-login.ts";
 import { persist, type TryOutcome } from "./persistence.ts";
 import { errorOfProblem } from "./problem.ts";
 
@@ -21,18 +16,12 @@ export interface WorkConnectionOptions {
   readonly servers: readonly string[];
   readonly tenantId: string;
   readonly applicationId: string;
+  /** The worker's. */
+  readonly name: string;
   readonly encoding: "json" | "msgpack";
   /** Shown by the server's monitoring. */
   readonly clientName: string;
   readonly login?: NatsLogin | undefined;
-}
-
-/** Credentials, as far as they are plain data. */
-export interface NatsLogin {
-  readonly user?: string;
-  readonly pass?: string;
-  readonly token?: string;
-  readonly tls?: TlsOptions;
 }
 
 /** Whether a worker has a connection to NATS. */
@@ -86,7 +75,7 @@ export class WorkConnection {
   /**
    * Connects, however long it takes; later the connection comes back by itself whenever it is lost.
    *
-   * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials. An abort throws the signal's
+   * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials, or is not trusted. An abort throws the signal's
    * reason.
    */
   static async open(options: WorkConnectionOptions, { signal, onState }: OpenOptions = {}): Promise<WorkConnection> {
@@ -95,8 +84,8 @@ export class WorkConnection {
       try {
         return new WorkConnection(await connect(dialOptions(options)), options, onState);
       } catch (thrown) {
-        if (thrown instanceof AuthorizationError)
-          throw new MandateError("WORKLOAD_UNAUTHORIZED", "NATS does not take the credentials", { cause: thrown });
+        const refusal = refusalOfDial(thrown);
+        if (refusal !== undefined) throw refusal;
         if (place === 0) onState?.("disconnected");
         await pause(backoffDelayMs(place), signal);
       }
@@ -193,7 +182,7 @@ export class WorkConnection {
 }
 
 const dialOptions = (options: WorkConnectionOptions): NodeConnectionOptions => ({
-  ...options.login,
+  ...loginOptions(options.login ?? {}, options),
   name: options.clientName,
   servers: [...options.servers],
   timeout: 2_000,

@@ -3,7 +3,8 @@ import { MandateError } from "../core/errors.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
 import { parseShape } from "../wire/parse.ts";
 import { claimNextRequest } from "../wire/requests.ts";
-import type { ConnectionState, NatsLogin } from "./work-connection.ts";
+import { brokenLoginRule, type NatsLogin } from "./nats-login.ts";
+import type { ConnectionState } from "./work-connection.ts";
 import type { Handler } from "./work-context.ts";
 import { workerIdOf } from "./worker-identity.ts";
 
@@ -27,6 +28,7 @@ export interface WorkerOptions {
   /** Whether SIGTERM and SIGINT stop the worker. Default true. A second signal then ends the process as usual. */
   readonly handleSignals?: boolean;
   readonly encoding?: "json" | "msgpack";
+  /** Who the worker is to NATS. Absent: nobody, which is taken in open mode alone. */
   readonly login?: NatsLogin;
   readonly log?: Log;
   /** Told when NATS is reached, when it is lost, and when it is back: once for each change. */
@@ -71,6 +73,8 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   const graceMs = options.graceMs ?? 20_000;
   if (!(graceMs >= 0)) throw refusal("graceMs", "is no number of milliseconds from 0");
   if (options.servers.length === 0) throw refusal("servers", "names no server");
+  const broken = brokenLoginRule(options.login ?? {});
+  if (broken !== undefined) throw refusal(...broken);
   return {
     tenantId,
     applicationId,

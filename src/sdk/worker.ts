@@ -239,6 +239,7 @@ export async function runWorker(options: WorkerOptions): Promise<RunningWorker> 
     servers: options.servers,
     tenantId: settings.tenantId,
     applicationId: settings.applicationId,
+    name: settings.name,
     encoding: options.encoding ?? "json",
     clientName: `mandate worker ${settings.name}`,
     login: options.login,

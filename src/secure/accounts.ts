@@ -53,31 +53,34 @@ export const authorityRights = (layout: StoreLayout): NatsRights => ({
   subscribe: [ALL_WORK_SUBJECTS, "_INBOX.>", "$SRV.>"],
 });
 
-const user = ({ publicKey }: KeyHolder, { publish, subscribe }: NatsRights): NatsUser => ({
-  nkey: publicKey,
-  permissions: { publish: { allow: publish }, subscribe: { allow: subscribe } },
+/** Rights in the form of the server's configuration: whatever is not allowed is refused. */
+export const permissionsOf = ({ publish, subscribe }: NatsRights): NatsUser["permissions"] => ({
+  publish: { allow: publish },
+  subscribe: { allow: subscribe },
+});
+
+/** The one way out of an application's account. */
+export const requestImport = (scope: WorkerScope): NonNullable<NatsAccount["imports"]>[number] => ({
+  service: { account: AUTHORITY_ACCOUNT, subject: applicationSubjects(scope) },
 });
 
 /** The accounts of a deployment. */
 export function natsAccounts(options: AccountsOptions): readonly NatsAccount[] {
-  const applications = new Map<string, AccountsOptions["workers"]>();
+  const applications = new Map<string, { readonly imports: NatsAccount["imports"]; users: readonly NatsUser[] }>();
   for (const worker of options.workers) {
     const name = applicationAccount(worker);
-    applications.set(name, [...(applications.get(name) ?? []), worker]);
+    const account = applications.get(name) ?? { imports: [requestImport(worker)], users: [] };
+    account.users = [...account.users, { nkey: worker.publicKey, permissions: permissionsOf(workerRights(worker)) }];
+    applications.set(name, account);
   }
+  const permissions = permissionsOf(authorityRights(options));
   return [
     {
       name: AUTHORITY_ACCOUNT,
       jetstream: true,
-      users: options.authorities.map((holder) => user(holder, authorityRights(options))),
+      users: options.authorities.map(({ publicKey }) => ({ nkey: publicKey, permissions })),
       exports: [{ service: ALL_WORK_SUBJECTS, accounts: [...applications.keys()] }],
     },
-    ...[...applications].map(([name, workers]) => ({
-      name,
-      users: workers.map((worker) => user(worker, workerRights(worker))),
-      imports: workers
-        .slice(0, 1)
-        .map((worker) => ({ service: { account: AUTHORITY_ACCOUNT, subject: applicationSubjects(worker) } })),
-    })),
+    ...[...applications].map(([name, account]) => ({ name, ...account })),
   ];
 }

@@ -3,11 +3,13 @@
  * time turns into its opposite.
  * Method: options and arguments alone; nothing listens anywhere.
  */
+import { nkeys } from "@nats-io/nats-core";
 import { describe, expect, test } from "vitest";
 import { MandateError } from "../../src/core/errors.ts";
 import type { Subject } from "../../src/core/subject.ts";
 import { pause } from "../../src/sdk/backoff.ts";
 import { connect } from "../../src/sdk/client.ts";
+import { loginOptions } from "../../src/sdk/nats-login.ts";
 import { checkWorkerOptions } from "../../src/sdk/worker-options.ts";
 
 const url = "http://127.0.0.1:9";
@@ -67,9 +69,26 @@ describe("a worker", () => {
     ["leaseMs", { leaseMs: Number.POSITIVE_INFINITY, waitMs: 0 }],
     ["waitMs", { waitMs: Number.NaN }],
     ["tenantId", { tenantId: "\ud800" }],
-  ])("is refused with a bad %s: %j", async (path, change) =>
-    expect(await refusalOf(() => checkWorkerOptions({ ...options, ...change }))).toEqual(["WORKLOAD_INVALID", [path]]),
-  );
+    ["login.nkeySeed", { login: { nkeySeed: "SUhunter2" } }],
+    ["login.credentials", { login: { credentials: "hunter2" } }],
+    ["login.inboxPrefix", { login: { inboxPrefix: "_INBOX.>" } }],
+  ])("is refused with a bad %s: %j", async (path, change) => {
+    const refusal = refusalOf(() => checkWorkerOptions({ ...options, ...change }));
+    expect(await refusal).toEqual(["WORKLOAD_INVALID", [path]]);
+  });
+
+  test("is told of a bad key without the key", () => {
+    expect(() => checkWorkerOptions({ ...options, login: { nkeySeed: "SUhunter2" } })).toThrow(/^(?!.*hunter2).*seed/);
+  });
+
+  test("awaits its answers where its key may listen, and where it is told to", () => {
+    const worker = { tenantId: "t", applicationId: "a.b", name: "n" };
+    const nkeySeed = new TextDecoder().decode(nkeys.createUser().getSeed());
+    expect(loginOptions({}, worker).inboxPrefix).toBeUndefined();
+    expect(loginOptions({ nkeySeed }, worker).inboxPrefix).toBe("_INBOX.t.a=2Eb.n");
+    expect(loginOptions({ nkeySeed, inboxPrefix: "_I" }, worker).inboxPrefix).toBe("_I");
+    expect(JSON.stringify(loginOptions({ nkeySeed }, worker))).not.toContain(nkeySeed);
+  });
 
   test("may be given all the time in the world to end", () => {
     expect(checkWorkerOptions({ ...options, graceMs: Number.POSITIVE_INFINITY }).graceMs).toBe(
