@@ -5,6 +5,10 @@ import type { WorkerAuthority } from "./authority-port.ts";
 
 /** A verb of contract 6.3 and the call of contract 6.1 that it makes. */
 const callsByVerb = {
+  "worker.register": "registerWorker",
+  "worker.heartbeat": "heartbeatWorker",
+  "worker.drain": "drainWorker",
+  "worker.reconcile": "reconcileWorker",
   "work.next": "claimNext",
   "work.claim": "claim",
   "work.start": "start",
@@ -14,6 +18,7 @@ const callsByVerb = {
   "work.complete": "complete",
   "work.fail": "fail",
   "work.confirm-cancel": "confirmCancel",
+  "claim.validate": "validateClaim",
 } as const satisfies Record<string, CallName>;
 
 export type ServedVerb = keyof typeof callsByVerb;
@@ -23,7 +28,17 @@ export const servedVerbs = Object.keys(callsByVerb) as readonly ServedVerb[];
 export const isServedVerb = (text: string): text is ServedVerb => Object.hasOwn(callsByVerb, text);
 
 /** Verbs that change nothing. */
-export const isReading = (verb: ServedVerb): boolean => verb === "work.context";
+export const isReading = (verb: ServedVerb): boolean => verb === "work.context" || verb === "claim.validate";
+
+/** Verbs whose call names its tenant and application itself; the others name a workload. */
+const scopedVerbs: readonly ServedVerb[] = [
+  "work.next",
+  "worker.register",
+  "worker.heartbeat",
+  "worker.drain",
+  "worker.reconcile",
+  "claim.validate",
+];
 
 /** Whose work it is. */
 export type Scope = NonNullable<CallContext["scope"]>;
@@ -105,7 +120,7 @@ export async function makeCall(
       );
     return heartbeatMany(authority, claims, context);
   }
-  const args = verb === "work.next" ? { ...members, ...scope } : members;
+  const args = scopedVerbs.includes(verb) ? { ...members, ...scope } : members;
   const answered: Answered<unknown> = await authority.call(name, args, context);
   return answered.answer;
 }

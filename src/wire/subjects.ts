@@ -1,8 +1,12 @@
 import { decodeToken, encodeToken } from "../base/token.ts";
 import { PROTOCOL_VERSION } from "./version.ts";
 
-/** What a worker may ask over NATS (contract 6.3); the calls about worker records come with those. */
+/** What a worker may ask over NATS (contract 6.3). */
 export const workVerbs = [
+  "worker.register",
+  "worker.heartbeat",
+  "worker.drain",
+  "worker.reconcile",
   "work.next",
   "work.claim",
   "work.start",

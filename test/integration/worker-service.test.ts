@@ -74,6 +74,35 @@ describe("the life of a claim", () => {
     expect((await setting.authority.get(workloadId)).state).toBe("SUCCEEDED");
   });
 
+  test("of a worker of the registry, from its registration to its drain", async () => {
+    const { workloadId, prefix } = await setting.admit();
+    const described = { name: "press", runtime: "process", version: "1", concurrency: 1, incarnation: "one" };
+    const registered = await setting.ask(`${prefix}.worker.register`, described);
+    expect(registered.body).toMatchObject({ created: true, worker: { lifecycle: "REGISTERED" } });
+    const { workerId } = registered.body["worker"] as { readonly workerId: string };
+    const self = { workerId, incarnation: "one" };
+    const told = { ...self, version: "1", capabilityVersion: 0, timestamp: Date.now() };
+    const heard = await setting.ask(`${prefix}.worker.heartbeat`, { ...told, health: "HEALTHY" });
+    expect(heard.body).toMatchObject({ worker: { lifecycle: "READY" }, stopClaims: [] });
+    const next = await setting.ask(`${prefix}.work.next`, { ...self, leaseMs: 30_000, start: true });
+    const [claim] = next.body as unknown as Record<string, unknown>[];
+    expect(claim).toMatchObject({ workloadId, workerId });
+    const { claimId, fencingToken, capabilities } = claim ?? {};
+    const asked = { workloadId, workerId, claimId, fencingToken, capabilities };
+    expect((await setting.ask(`${prefix}.claim.validate`, asked)).body).toEqual({ valid: true });
+    const reconciled = await setting.ask(`${prefix}.worker.reconcile`, {
+      ...told,
+      knownClaims: ["claim_old", claimId],
+    });
+    expect(reconciled.body).toMatchObject({ fencedClaims: ["claim_old"], authoritativeClaims: [{ claimId }] });
+    const late = await setting.ask(`${prefix}.worker.heartbeat`, { ...told, incarnation: "none", health: "HEALTHY" });
+    expect([late.status, late.error]).toEqual(["409", "WORKER_SUPERSEDED"]);
+    expect((await setting.ask(`${prefix}.worker.drain`, self)).body).toMatchObject({ lifecycle: "DRAINING" });
+    await setting.ask(`${prefix}.work.complete`, { workloadId, workerId, claimId, fencingToken, output: 1 });
+    const after = await setting.ask(`${prefix}.claim.validate`, asked);
+    expect([after.status, after.error]).toEqual(["409", "MESH_STALE_FENCE"]);
+  });
+
   test("in msgpack, answered in kind, refusals too", async () => {
     const { workloadId, prefix } = await setting.admit();
     const packr = new Packr({ useRecords: false });
@@ -235,9 +264,9 @@ describe("the subject", () => {
     ["mandate.v1.a.b=.work.start", "WORKLOAD_INVALID"],
     ["mandate.v1.a.b.work", "ROUTE_NOT_FOUND"],
     ["mandate.v1.a.b.work.next.more", "ROUTE_NOT_FOUND"],
-    ["mandate.v1.a.b.worker.register", "ROUTE_NOT_FOUND"],
-    ["mandate.v1.a.b.worker.heartbeat", "ROUTE_NOT_FOUND"],
-    ["mandate.v1.a.b.claim.validate", "ROUTE_NOT_FOUND"],
+    ["mandate.v1.a.b.worker.remove", "ROUTE_NOT_FOUND"],
+    ["mandate.v1.a.b.worker.recover", "ROUTE_NOT_FOUND"],
+    ["mandate.v1.a.b.claim.renew", "ROUTE_NOT_FOUND"],
     ["mandate.v1.a.b.__proto__", "ROUTE_NOT_FOUND"],
     ["mandate.v1.a.b.constructor", "ROUTE_NOT_FOUND"],
   ])("%s is refused with %s", async (subject, code) => {
