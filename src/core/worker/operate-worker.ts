@@ -35,16 +35,19 @@ export function decideRecoverWorker(seen: WorkerSeen, call: WorkerCall): WorkerD
 }
 
 /**
- * Lets a worker without claims go (contract 2.2). Answers the record that is to be deleted, in one commit with the
- * pools that it leaves (see `withoutMember`); there is no next version.
+ * Lets a worker without claims go (contract 2.2). Answers whether its record may be deleted now, on the very version that
+ * was decided on and in one commit with the pools that it leaves (see `withoutMember`). A READY worker may not: a claim
+ * could be on its way that changes a slot and not the record. It is closed first; once that is committed, decide again.
  */
-export function decideRemove({ record, slots }: WorkerSeen, call: WorkerCall): WorkerDecision<WorkerRecord> {
+export function decideRemove({ record, slots }: WorkerSeen, call: WorkerCall): WorkerDecision<boolean> {
   const superseded = checkIncarnation(record, call.incarnation);
   if (superseded !== undefined) return { ok: false, error: superseded };
   const claims = claimIdsOf(slots);
-  if (claims.length === 0) return { ok: true, answer: record };
-  return {
-    ok: false,
-    error: refuse("WORKER_BUSY", `the worker holds ${claims.length} claims`, { active: claims.length }),
-  };
+  if (claims.length > 0)
+    return {
+      ok: false,
+      error: refuse("WORKER_BUSY", `the worker holds ${claims.length} claims`, { active: claims.length }),
+    };
+  if (record.lifecycle === "READY") return { ok: true, answer: false, record: { ...record, lifecycle: "DRAINING" } };
+  return { ok: true, answer: true };
 }

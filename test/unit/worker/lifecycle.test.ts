@@ -189,18 +189,24 @@ describe("draining", () => {
 });
 
 describe("removing", () => {
-  it("answers the record that goes, from any lifecycle, when there is no claim", () => {
-    for (const lifecycle of ["REGISTERED", "OFFLINE", "RECOVERING"] as const) {
-      const seen = seenIn[lifecycle]();
-      expect(decideRemove(seen, {})).toEqual({ ok: true, answer: seen.record });
-    }
+  it("is done at once to a worker that gets no claims and has none", () => {
+    for (const lifecycle of ["REGISTERED", "OFFLINE", "RECOVERING"] as const)
+      expect(decideRemove(seenIn[lifecycle](), {})).toEqual({ ok: true, answer: true });
+    const drained = withClaims(accepted(decideDrain(withClaims(ready()), {})));
+    expect(decideRemove(drained, {})).toEqual({ ok: true, answer: true });
+  });
+
+  it("closes a READY worker first, so that no claim can be on its way when it goes", () => {
+    const record = ready();
+    const closed = decideRemove(withClaims(record), {});
+    expect(closed).toEqual({ ok: true, answer: false, record: { ...record, lifecycle: "DRAINING" } });
+    expect(decideRemove(withClaims(accepted(closed)), {})).toEqual({ ok: true, answer: true });
   });
 
   it("is refused while there are claims", () => {
-    expect(refusalOf(decideRemove(withClaims(ready(), undefined, "a"), {}))).toMatchObject({
-      code: "WORKER_BUSY",
-      details: { active: 1 },
-    });
+    for (const lifecycle of ["BUSY", "DRAINING"] as const)
+      expect(refusedWith(decideRemove(seenIn[lifecycle](), {}))).toBe("WORKER_BUSY");
+    expect(refusalOf(decideRemove(withClaims(ready(), undefined, "a"), {})).details).toEqual({ active: 1 });
   });
 });
 
