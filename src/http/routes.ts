@@ -26,6 +26,7 @@ import {
   stateAnswer,
   workload,
 } from "./schemas.ts";
+import { registryRoutes } from "./worker-routes.ts";
 import { answerLiveness, answerMetrics, answerReadiness } from "./system-handlers.ts";
 import {
   admitWorkload,
@@ -151,6 +152,7 @@ export function makeRoutes(): readonly HttpRoute[] {
   const routes: readonly HttpRoute[] = [
     ...workloadRoutes,
     ...operationRoutes,
+    ...registryRoutes,
     {
       method: "GET",
       path: "/v1/events",

@@ -42,7 +42,7 @@ test("the document and the router have the same routes", async () => {
   expect(routed.sort()).toEqual(documented.sort());
 });
 
-test("the document has the routes of contract 6.2", async () => {
+test("the document has the routes of contract 6.2, and those about workers and pools", async () => {
   expect([...(await operations()).keys()].sort()).toEqual(
     [
       "POST /v1/workloads",
@@ -57,6 +57,21 @@ test("the document has the routes of contract 6.2", async () => {
       "POST /v1/workloads/{id}/timeout",
       "GET /v1/approvals",
       "GET /v1/events",
+      "POST /v1/workers",
+      "GET /v1/workers",
+      "GET /v1/workers/{id}",
+      "POST /v1/workers/{id}/heartbeat",
+      "POST /v1/workers/{id}/reconcile",
+      "POST /v1/workers/{id}/drain",
+      "POST /v1/workers/{id}/recover",
+      "POST /v1/workers/{id}/remove",
+      "POST /v1/pools",
+      "GET /v1/pools",
+      "GET /v1/pools/{id}",
+      "POST /v1/pools/{id}/members",
+      "POST /v1/pools/{id}/remove",
+      "GET /v1/workloads/{id}/placement",
+      "POST /v1/claims/validate",
       "GET /livez",
       "GET /readyz",
       "GET /metrics",

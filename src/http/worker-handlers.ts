@@ -1,0 +1,99 @@
+import type { CallName } from "../authority/api.ts";
+import { answerJson, type HttpAnswer } from "./answer.ts";
+import { readJsonBody } from "./body.ts";
+import { bindRequestId, contextOf, isMembers, optionalMembers, type Members } from "./members.ts";
+import { readPathId, readRequestId, single, singleNumber } from "./request.ts";
+import type { Exchange } from "./route.ts";
+import { revisionOf } from "./workload-handlers.ts";
+
+/** The members of a query that say whose worker, pool or claim it is; the shapes name what is missing. */
+const ownerOf = ({ query }: Exchange): Members => {
+  const tenantId = single(query, "tenantId");
+  const applicationId = single(query, "applicationId");
+  return {
+    ...(tenantId === undefined ? {} : { tenantId }),
+    ...(applicationId === undefined ? {} : { applicationId }),
+  };
+};
+
+async function answerCall(exchange: Exchange, name: CallName, request: unknown): Promise<HttpAnswer> {
+  const { services, subject } = exchange;
+  const answered = await services.authority.call(name, request, contextOf(subject));
+  return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
+}
+
+const requestIdOf = (exchange: Exchange, body: Members): Members => {
+  const requestId = bindRequestId(body["requestId"], readRequestId(exchange.context));
+  return requestId === undefined ? {} : { requestId };
+};
+
+/** Contract 2.2: 201 when this call created the worker, 200 when it was known. */
+export async function registerWorker(exchange: Exchange): Promise<HttpAnswer> {
+  const { context, services, subject } = exchange;
+  const body = await readJsonBody(context);
+  const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
+  const answered = await services.authority.call("registerWorker", request, contextOf(subject));
+  const { worker, created } = answered.answer;
+  return answerJson(answered.answer, {
+    status: created ? 201 : 200,
+    headers: { location: `/v1/workers/${encodeURIComponent(worker.workerId)}`, ...revisionOf(answered, exchange) },
+  });
+}
+
+/** A call on the worker of the path. */
+export const onWorker =
+  (name: "heartbeatWorker" | "drainWorker" | "recoverWorker" | "removeWorker" | "reconcileWorker") =>
+  async (exchange: Exchange): Promise<HttpAnswer> => {
+    const body = optionalMembers(await readJsonBody(exchange.context));
+    const workerId = readPathId(exchange.context);
+    return answerCall(exchange, name, { ...body, ...ownerOf(exchange), workerId, ...requestIdOf(exchange, body) });
+  };
+
+export const getWorker = (exchange: Exchange): Promise<HttpAnswer> =>
+  answerCall(exchange, "getWorker", { ...ownerOf(exchange), workerId: readPathId(exchange.context) });
+
+export function listWorkers(exchange: Exchange): Promise<HttpAnswer> {
+  const { query } = exchange;
+  const limit = singleNumber(query, "limit");
+  const after = single(query, "after");
+  return answerCall(exchange, "listWorkers", {
+    ...ownerOf(exchange),
+    ...(limit === undefined ? {} : { limit }),
+    ...(after === undefined ? {} : { after }),
+  });
+}
+
+export async function createPool(exchange: Exchange): Promise<HttpAnswer> {
+  const { context, services, subject } = exchange;
+  const body = await readJsonBody(context);
+  const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
+  const answered = await services.authority.call("createPool", request, contextOf(subject));
+  return answerJson(answered.answer, {
+    status: 201,
+    headers: {
+      location: `/v1/pools/${encodeURIComponent(answered.answer.poolId)}`,
+      ...revisionOf(answered, exchange),
+    },
+  });
+}
+
+/** A change of the pool of the path. */
+export const onPool =
+  (name: "changePool" | "deletePool") =>
+  async (exchange: Exchange): Promise<HttpAnswer> => {
+    const body = optionalMembers(await readJsonBody(exchange.context));
+    const poolId = readPathId(exchange.context);
+    return answerCall(exchange, name, { ...body, ...ownerOf(exchange), poolId, ...requestIdOf(exchange, body) });
+  };
+
+export const getPool = (exchange: Exchange): Promise<HttpAnswer> =>
+  answerCall(exchange, "getPool", { ...ownerOf(exchange), poolId: readPathId(exchange.context) });
+
+export const listPools = (exchange: Exchange): Promise<HttpAnswer> =>
+  answerCall(exchange, "listPools", ownerOf(exchange));
+
+export const placeWorkload = (exchange: Exchange): Promise<HttpAnswer> =>
+  answerCall(exchange, "place", { ...ownerOf(exchange), workloadId: readPathId(exchange.context) });
+
+export const validateClaim = async (exchange: Exchange): Promise<HttpAnswer> =>
+  answerCall(exchange, "validateClaim", await readJsonBody(exchange.context));
