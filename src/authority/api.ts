@@ -1,4 +1,5 @@
 import type { MandateError } from "../core/errors.ts";
+import type { Revocation } from "../core/grant/revocation.ts";
 import type { Subject } from "../core/subject.ts";
 import type { DecideAnswer } from "../core/workload/approval.ts";
 import type { Reason } from "../core/workload/explain.ts";
@@ -49,6 +50,7 @@ export interface Answers {
   place: PlacementDecision;
   placeAndClaim: MeshClaim;
   validateClaim: { readonly valid: true };
+  revoke: Revocation;
 }
 
 export type CallName = keyof Answers;

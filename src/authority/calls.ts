@@ -128,6 +128,8 @@ export class Calls {
         return this.#checkpoint(value, context);
       case "complete":
         return this.#complete(value, context);
+      case "revoke":
+        return this.#parts.revocations.revoke(value, context);
       case "registerWorker":
         return this.#parts.workers.register(value, context);
       case "heartbeatWorker":

@@ -20,6 +20,7 @@ import { NODE_SILENT_MS, Pulse } from "./pulse.ts";
 import { QueuePicker, queueHashOf } from "./queue-picker.ts";
 import { Records } from "./records.ts";
 import { Renderer } from "./render.ts";
+import { RevocationCalls } from "./revocations.ts";
 import { Sampling } from "./sampling.ts";
 import { Serving } from "./serving.ts";
 import { Settling } from "./settling.ts";
@@ -71,6 +72,7 @@ export interface Parts {
   readonly workers: Workers;
   readonly pools: Pools;
   readonly placing: Placing;
+  readonly revocations: RevocationCalls;
   readonly sampling: Sampling;
   readonly settling: Settling;
   readonly pulse: Pulse;
@@ -214,6 +216,7 @@ export function assembleParts(
     picker,
     passes: new Passes({ projection, executor, instant, log }),
     workers: new Workers({ records, workerRecords, changes, executor, projection, instant, log, viewIsNew }),
+    revocations: new RevocationCalls({ nodeId, store, projection, operationIds, now, commitDeadlineMs }),
     pools: new Pools({ workerRecords, changes, projection, now, viewIsNew }),
     placing,
     sampling: new Sampling({ projection, records, random: options.random ?? Math.random, log }),

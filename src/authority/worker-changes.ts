@@ -9,6 +9,7 @@ import type { Put, Shard } from "../store/store.ts";
 import { encodePool, encodeRemoved, encodeSlot, encodeWorker, REMOVED_TTL_MS } from "../wire/worker-codec.ts";
 import type { Answered, CallContext } from "./api.ts";
 import { failureOf } from "./failures.ts";
+import { whoOf } from "./provenance.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import type { Slots } from "./slots.ts";
 import type { WorkerAsked, WorkerRecords } from "./worker-records.ts";
@@ -101,12 +102,9 @@ export class WorkerChanges {
   }: RegistryWrite): Promise<readonly number[] | undefined> {
     const { operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
     const operationId = operationIds.next(undefined, 0);
-    const { subject, sessionId } = context;
-    const provenance: Record<string, string> = { action, node: nodeId, tenant: scope.tenantId };
+    const provenance: Record<string, string> = { action, node: nodeId, tenant: scope.tenantId, ...whoOf(context) };
     if (scope.applicationId !== undefined) provenance["application"] = scope.applicationId;
     if (workerId !== undefined) provenance["worker"] = workerId;
-    if (subject !== undefined) provenance["subject"] = `${subject.kind}:${subject.id}`;
-    if (sessionId !== undefined) provenance["session"] = sessionId;
     const outcome = await shard.commit({ operationId, puts, provenance }, { deadlineMs: commitDeadlineMs });
     if (outcome.kind === "refused") {
       await slots.refresh(

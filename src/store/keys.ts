@@ -47,7 +47,7 @@ export const poolKey = (
   return ["p", encodeToken(scope.tenantId), application, encodeToken(poolId)].join(".");
 };
 
-/** The tenant and application of a worker's or a slot's key; `undefined` for a pool, which may be of several. */
+/** The tenant and application of a worker's, a slot's or a revocation's key; `undefined` for a pool, which may be of several. */
 export function scopeOfKey(key: string): Scope | undefined {
   const [family, tenant = "", application = ""] = key.split(".");
   const tenantId = decodeToken(tenant);
@@ -62,6 +62,9 @@ export const ownerOfKey = (key: string): string => decodeToken(key.split(".")[3]
 
 /** Whether a key is that of a worker, a slot or a pool. */
 export const isRegistryKey = (key: string): boolean => /^[ksp]\./.test(key);
+
+/** A revocation, by what it ends. Hashed, since the names of subjects and grants may be long. */
+export const revocationKey = (scope: Scope, target: string): string => scoped("g", scope, sha256Hex(target));
 
 /** The heartbeat of an authority node. */
 export const nodeKey = (nodeId: string): string => `n.${encodeToken(nodeId)}`;

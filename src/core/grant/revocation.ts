@@ -4,7 +4,7 @@ import type { Grant } from "./grant.ts";
 /** What a revocation ends, for good (contract 4.2). */
 export type RevocationTarget =
   /** One grant; with a revision, only what was issued under the id before it: those are superseded. */
-  | { readonly kind: "grant"; readonly grantId: string; readonly belowRevision?: number }
+  | { readonly kind: "grant"; readonly grantId: string; readonly belowRevision?: number | undefined }
   /** Every grant to a subject in the tenant's application. */
   | { readonly kind: "subject"; readonly subject: Subject }
   /** Every grant of the tenant's application. */
@@ -26,6 +26,16 @@ export interface Revocation {
   readonly revokedAt: number;
   readonly reason?: string;
 }
+
+/** What stands for a revocation that can't be read: everything of its application is ended. */
+export const revocationOfAll = (scope: { readonly tenantId: string; readonly applicationId: string }): Revocation => ({
+  contractVersion: 1,
+  ...scope,
+  target: { kind: "application" },
+  revokedBy: { kind: "service", id: "unreadable" },
+  grantId: "unreadable",
+  revokedAt: 0,
+});
 
 /** What is known of a grant beside what it says itself. */
 export type GrantFate = "revoked" | "superseded";

@@ -1,8 +1,10 @@
 import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { revocationOfAll, RevocationSet } from "../../core/grant/revocation.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { decodeNodeHeartbeat, decodeWorkload, isFormatSupported, type NodeHeartbeat } from "../../wire/codec.ts";
-import { isRegistryKey, META_KEY } from "../keys.ts";
+import { decodeRevocation } from "../../wire/grant-codec.ts";
+import { isRegistryKey, META_KEY, scopeOfKey } from "../keys.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
 import { HeldWorkload, WarmRecords } from "./held-workload.ts";
@@ -56,8 +58,8 @@ class ShardView {
   outdated = false;
 }
 
-/** Key families that a node follows: workloads, workers with their slots, pools, nodes, the store's own record. Payloads and reservations are read on demand. */
-const followed = ["w", "k", "s", "p", "n", "m"] as const;
+/** Key families that a node follows: workloads, workers with their slots, pools, revocations, nodes, the store's own record. Payloads and reservations are read on demand. */
+const followed = ["w", "k", "s", "p", "g", "n", "m"] as const;
 
 /** A node that has not been heard of for this long is forgotten, ms. Its heartbeat vanished from the store long before. */
 const NODE_FORGOTTEN_MS = 600_000;
@@ -82,6 +84,8 @@ export interface ProjectionOptions extends ReadyHooks {
 export class Projection {
   readonly index: WorkloadIndex;
   readonly registry = new Registry();
+  /** Kept when a shard's view begins anew: none of them is ever taken back. */
+  readonly revocations = new RevocationSet();
   readonly #options: ProjectionOptions;
   readonly #views: readonly ShardView[];
   readonly #nodes = new Map<string, NodeSeen>();
@@ -226,6 +230,7 @@ export class Projection {
     const view = this.#view(shard.index);
     if (entry.key.startsWith("w.")) this.#takeWorkload(shard, entry);
     else if (isRegistryKey(entry.key)) this.adoptEntry(shard.index, entry);
+    else if (entry.key.startsWith("g.")) this.#takeRevocation(entry);
     else if (entry.key.startsWith("n.")) this.#takeNode(shard, entry);
     else if (entry.key === META_KEY) this.#takeFormat(view, entry);
     if (view.waiters.length > 0) this.#wake(view);
@@ -278,6 +283,13 @@ export class Projection {
       this.#options.log.error({ key, revision, cause: String(cause) }, "a stored workload can't be taken in");
       return undefined;
     }
+  }
+
+  /** One that can't be read might end anything of its application, and is taken to end all of it. */
+  #takeRevocation(entry: Entry): void {
+    const scope = scopeOfKey(entry.key);
+    const revocation = decodeRevocation(entry.value) ?? (scope === undefined ? undefined : revocationOfAll(scope));
+    if (revocation !== undefined) this.revocations.add(revocation);
   }
 
   #takeNode(shard: Shard, entry: Entry): void {
