@@ -2,30 +2,13 @@
  * Goal: SPEC.md says what the code does.
  * Method: its tables are read and compared with the transition table, the event types and the invariants, both ways.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { recordInvariants, successionInvariants } from "../../../src/core/workload/invariants.ts";
 import { recordChecks } from "../../../src/core/workload/invariants-of-record.ts";
 import { successionChecks } from "../../../src/core/workload/invariants-of-succession.ts";
 import { eventTypes, transitions, workloadStates } from "../../../src/core/workload/states.ts";
-
-const root = new URL("../../../", import.meta.url);
-const text = readFileSync(new URL("SPEC.md", root), "utf8");
-
-/** The cells of every row of the table that has this heading. */
-function tableUnder(heading: string): readonly (readonly string[])[] {
-  const lines = text.split("\n");
-  const start = lines.indexOf(heading);
-  expect(start, heading).toBeGreaterThanOrEqual(0);
-  const rows = lines.slice(start + 2);
-  const end = rows.findIndex((line) => !line.startsWith("|"));
-  return rows.slice(0, end).map((line) =>
-    line
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
+import { repository, tableUnder } from "../spec-text.ts";
 
 describe("SPEC.md", () => {
   it("lists every state once, in the order of the code", () => {
@@ -49,7 +32,7 @@ describe("SPEC.md", () => {
     expect(rows.map(([name, sentence]) => [name, sentence])).toEqual(
       Object.entries({ ...recordInvariants, ...successionInvariants }),
     );
-    for (const [, , file] of rows) expect([file, existsSync(new URL(file ?? "", root))]).toEqual([file, true]);
+    for (const [, , file] of rows) expect([file, existsSync(new URL(file ?? "", repository))]).toEqual([file, true]);
   });
 
   it("is about invariants that are all checked", () => {
