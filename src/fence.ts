@@ -78,7 +78,11 @@ export class Fence {
     const stored = this.#highest.get(resource);
     const facts = { resource, token, stored };
     if (!acceptsToken(undefined, token))
-      throw new FenceError("INVALID_TOKEN", `${String(token)} is no fencing token: it is no whole number from 1`, facts);
+      throw new FenceError(
+        "INVALID_TOKEN",
+        `${String(token)} is no fencing token: it is no whole number from 1`,
+        facts,
+      );
     if (!acceptsToken(stored, token))
       throw new FenceError("STALE_TOKEN", `token ${token} is stale: ${resource} has seen ${stored}`, facts);
     if (stored === undefined && this.#highest.size >= this.#resourcesMax)

@@ -30,6 +30,20 @@ export type {
 export type { EventFilter, FollowedEvent } from "./sdk/change-events.ts";
 export { connect, type Client, type ClientOptions, type OperateOptions } from "./sdk/client.ts";
 export type { NatsLogin } from "./sdk/nats-login.ts";
+export { childProcessRuntime, type ChildProcessOptions } from "./sdk/runtimes/child-process.ts";
+export { inProcessRuntime, type InProcessOptions } from "./sdk/runtimes/in-process.ts";
+export {
+  runtimeHandler,
+  unrestricted,
+  type ReachPolicy,
+  type ResourceUsage,
+  type RuntimeClaim,
+  type RuntimeContext,
+  type RuntimePolicy,
+  type RuntimeResult,
+  type WorkerRuntime,
+} from "./sdk/runtimes/runtime.ts";
+export type { ConnectionState } from "./sdk/work-connection.ts";
 export type { Handler, Work } from "./sdk/work-context.ts";
 export { runWorker, type RunningWorker } from "./sdk/worker.ts";
 export { workerIdOf } from "./sdk/worker-identity.ts";
