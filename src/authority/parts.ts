@@ -1,6 +1,7 @@
 import { monotonicMs, systemClock, systemTimers, type Clock, type Timers } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { MandateError, refuse } from "../core/errors.ts";
+import type { Instant } from "../core/workload/fence.ts";
 import { defaultRules, type WorkloadRules } from "../core/workload/rules.ts";
 import { Projection } from "../store/projection/projection.ts";
 import type { ReadyHooks } from "../store/projection/ready-queues.ts";
@@ -143,9 +144,12 @@ export function assembleParts(
     now,
     onTurn: ({ ready, reasons }) => log.info({ ready, reasons }, ready ? "the node is ready" : "the node is not ready"),
   });
-  const instant = (): { readonly now: number; readonly servingSince?: number } => {
+  const instant = (): Instant => {
     const at = now();
-    return clock === undefined ? { now: at, servingSince: serving.since() ?? at } : { now: at };
+    const { revocations } = projection;
+    return clock === undefined
+      ? { now: at, revocations, servingSince: serving.since() ?? at }
+      : { now: at, revocations };
   };
   const operationIds = new OperationIds(nonce);
   const records = new Records(store, projection);

@@ -20,6 +20,8 @@ export interface AdmitRequest {
   /** May be left out while the nodes run in open mode. */
   readonly authorization?: Partial<Omit<GrantSnapshot, "issuer">> &
     Pick<GrantSnapshot, "grantId" | "subject" | "tenantId" | "applicationId"> & { readonly issuer: Subject | string };
+  /** `never`: the work stays claimable when the grant it was admitted under ends. Default `claim`: it does not. */
+  readonly reauthorize?: "claim" | "never";
   readonly capabilities?: readonly string[];
   readonly connectionScopes?: readonly string[];
   readonly priority?: number;

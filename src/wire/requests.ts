@@ -35,6 +35,10 @@ const grantSnapshot = z
     issuedAt: whole(0).default(0),
     expiresAt: whole(0).default(Number.MAX_SAFE_INTEGER),
     revision: whole(0).default(0),
+    ancestors: z
+      .array(z.looseObject({ grantId: identifier, subject, revision: whole(0).default(0) }))
+      .max(SET_SIZE_MAX)
+      .optional(),
     token: text.optional(),
   })
   .refine((grant) => walkJson(grant, "").problem === undefined, "is not exact JSON")
@@ -88,6 +92,7 @@ export const admitRequest = z.strictObject({
   requestedBy: subject,
   sessionId: identifier.optional(),
   authorization: grantSnapshot,
+  reauthorize: z.enum(["claim", "never"]).optional(),
   capabilities: identifiers.optional(),
   connectionScopes: identifiers.optional(),
   priority: whole(-2_147_483_648, 2_147_483_647).optional(),

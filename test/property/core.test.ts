@@ -268,7 +268,7 @@ const silent: readonly Verb[] = [
   "admit",
   "executionContext",
 ];
-const changingRefusals = ["WORKLOAD_TIMED_OUT", "WORKLOAD_ATTEMPTS_EXHAUSTED"];
+const changingRefusals = ["WORKLOAD_TIMED_OUT", "WORKLOAD_ATTEMPTS_EXHAUSTED", "WORKLOAD_UNAUTHORIZED"];
 
 function checkRefusal(decision: Decision<unknown>): void {
   if (decision.ok) return;

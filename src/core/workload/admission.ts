@@ -38,6 +38,8 @@ export interface AdmitRequest {
   readonly requestedBy: Subject;
   readonly sessionId?: string | undefined;
   readonly authorization: GrantSnapshot;
+  /** Whether the grant is looked at again when the work is claimed. Default: `claim`, so it is (contract 4.2). */
+  readonly reauthorize?: "claim" | "never" | undefined;
   readonly capabilities?: readonly string[] | undefined;
   readonly connectionScopes?: readonly string[] | undefined;
   readonly priority?: number | undefined;
@@ -216,6 +218,7 @@ function draftRecord(
     requestedBy: { kind: request.requestedBy.kind, id: request.requestedBy.id },
     ...(request.sessionId === undefined ? {} : { sessionId: request.sessionId }),
     authorization: request.authorization,
+    ...(request.reauthorize === "never" ? { reauthorize: "never" as const } : {}),
     capabilities: sortedSet(request.capabilities ?? []),
     connectionScopes: sortedSet(request.connectionScopes ?? []),
     priority: request.priority ?? 0,

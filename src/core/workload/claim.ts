@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from "../errors.ts";
+import { findLost } from "../grant/snapshot.ts";
 import { enforceDeadlines } from "./deadlines.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
 import { checkFence, type Fence, type Instant } from "./fence.ts";
@@ -85,6 +86,20 @@ function decideExhausted(record: WorkloadRecord, at: number): Decision<Claim> {
   };
 }
 
+/** The requester's grant no longer stands: nobody may do this work in his name any more (contract 4.2). */
+function decideUnauthorized(record: WorkloadRecord, reason: string, at: number): Decision<Claim> {
+  const { grantId } = record.authorization;
+  const evidence = { decision: "authorization_lost", reason, grantId };
+  return {
+    ok: false,
+    error: refuse("WORKLOAD_UNAUTHORIZED", `the requester's grant is ${reason}; the workload is in DEAD_LETTER`, {
+      reason,
+      grantId,
+    }),
+    change: changeOf("claim", applyMove(record, { to: "DEAD_LETTER", actor: "authority.claim", at, evidence })),
+  };
+}
+
 function applyStart(record: WorkloadRecord, workerId: string, at: number): WorkloadRecord {
   const running = withLastAttempt(record, { status: "RUNNING", startedAt: at });
   return applyMove(running, {
@@ -159,6 +174,12 @@ export function decideClaim(
     if (isExhausted(record)) return decideExhausted(record, at);
     const obstacle = findObstacle(record, command, { at, states: seen.dependencies });
     if (obstacle !== undefined) return refused(obstacle);
+    // Only a claim that would succeed looks at the grant: nobody else may end the work by asking for it.
+    const lost =
+      record.reauthorize === "never"
+        ? undefined
+        : findLost(record.authorization, { now: at, revocations: seen.revocations });
+    if (lost !== undefined) return decideUnauthorized(record, lost, at);
     const taken = applyClaim(record, command, at);
     return {
       ok: true,

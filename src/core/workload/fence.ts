@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from "../errors.ts";
+import type { Revocations } from "../grant/revocation.ts";
 import type { Attempt, Claim, WorkloadRecord } from "./record.ts";
 
 /** What every worker call names (contract 1.8). */
@@ -17,6 +18,8 @@ export interface Instant {
   readonly now: number;
   /** Epoch ms. Absent: always. */
   readonly servingSince?: number;
+  /** What is known of revocations then. Absent: nothing is revoked. */
+  readonly revocations?: Revocations;
 }
 
 /**

@@ -25,6 +25,7 @@ const admittedFields = [
   "requestedBy",
   "sessionId",
   "authorization",
+  "reauthorize",
   "capabilities",
   "connectionScopes",
   "priority",

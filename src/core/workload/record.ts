@@ -22,6 +22,8 @@ export interface GrantSnapshot {
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly revision: number;
+  /** Of a delegated grant: those that it stems from, its parent first. Whatever ends one of them ends it. */
+  readonly ancestors?: readonly { readonly grantId: string; readonly subject: Subject; readonly revision: number }[];
   readonly token?: string;
 }
 
@@ -165,6 +167,8 @@ interface WorkloadFields {
   readonly requestedBy: Subject;
   readonly sessionId?: string;
   readonly authorization: GrantSnapshot;
+  /** `never`: the requester's grant is not looked at again when the work is claimed (contract 4.2). Absent: it is. */
+  readonly reauthorize?: "never";
   readonly capabilities: readonly string[];
   readonly connectionScopes: readonly string[];
   readonly priority: number;
