@@ -1,8 +1,10 @@
 import { silentLog, type Log } from "../base/log.ts";
 import { MandateError } from "../core/errors.ts";
+import type { Labels, ResourceProfile, WorkerRuntimeKind } from "../core/worker/record.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
 import { parseShape } from "../wire/parse.ts";
 import { claimNextRequest } from "../wire/requests.ts";
+import { registerWorkerRequest } from "../wire/worker-requests.ts";
 import { brokenLoginRule, type NatsLogin } from "./nats-login.ts";
 import type { ConnectionState } from "./work-connection.ts";
 import type { Handler } from "./work-context.ts";
@@ -13,8 +15,20 @@ export interface WorkerOptions {
   readonly servers: readonly string[];
   readonly tenantId: string;
   readonly applicationId: string;
-  /** Names the worker; its id is made of the three. Several processes may share it. */
+  /** Names the worker; its id is made of the three. Of processes that share it the one that started last has it: the others end. */
   readonly name: string;
+  /** What the worker is, for whoever looks at the registry (contract 2.1). Default `process`. */
+  readonly runtime?: WorkerRuntimeKind;
+  /** The program's version, for the same. Default `0`. */
+  readonly version?: string;
+  /** What placement policies ask for (contract 2.3). */
+  readonly labels?: Labels;
+  /** Definitions that it runs. Default: any. */
+  readonly workloadKinds?: readonly string[];
+  /** What its machine offers. */
+  readonly resourceProfile?: ResourceProfile;
+  /** How often it is heard, ms; silent for three times as long, it is given no work. Default 10,000. */
+  readonly heartbeatIntervalMs?: number;
   readonly capabilities?: readonly string[];
   /** How many workloads to run at once. Default 1. */
   readonly concurrency?: number;
@@ -54,22 +68,28 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   const waitMs = Math.round(Math.min(options.waitMs ?? 5_000, WAIT_MS_MAX, leaseMs / 3));
   const concurrency = options.concurrency ?? 1;
   const capabilities = [...(options.capabilities ?? [])];
-  const parsed = parseShape(claimNextRequest, {
-    tenantId,
-    applicationId,
-    workerId,
-    capabilities,
-    max: 1,
-    waitMs,
-    leaseMs,
-  });
+  const scope = { tenantId, applicationId };
+  const parsed = parseShape(claimNextRequest, { ...scope, workerId, capabilities, max: 1, waitMs, leaseMs });
   if (!parsed.ok) throw MandateError.of(parsed.error);
+  const described = {
+    runtime: options.runtime ?? "process",
+    version: options.version ?? "0",
+    labels: { ...options.labels },
+    workloadKinds: [...(options.workloadKinds ?? [])],
+    resourceProfile: { ...options.resourceProfile },
+    heartbeatIntervalMs: options.heartbeatIntervalMs ?? 10_000,
+  } as const;
+  const registered = parseShape(registerWorkerRequest, { ...scope, name, concurrency: 1, ...described });
+  if (!registered.ok) throw MandateError.of(registered.error);
   const refusal = (path: string, rule: string): MandateError =>
     new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
       details: { paths: [path], issues: [{ path, message: rule }] },
     });
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
     throw refusal("concurrency", "is not a whole number from 1 to 10,000");
+  const { heartbeatIntervalMs } = described;
+  if (!Number.isSafeInteger(heartbeatIntervalMs) || heartbeatIntervalMs < 100 || heartbeatIntervalMs > 3_600_000)
+    throw refusal("heartbeatIntervalMs", "is not a whole number from 100 to 3,600,000");
   const graceMs = options.graceMs ?? 20_000;
   if (!(graceMs >= 0)) throw refusal("graceMs", "is no number of milliseconds from 0");
   if (options.servers.length === 0) throw refusal("servers", "names no server");
@@ -79,6 +99,7 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
     tenantId,
     applicationId,
     name,
+    ...described,
     workerId,
     capabilities,
     concurrency,

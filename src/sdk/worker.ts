@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { MandateError } from "../core/errors.ts";
+import { MandateError, type ErrorCode } from "../core/errors.ts";
 import type { Claim } from "../core/workload/record.ts";
 import { CLAIMS_MAX } from "../wire/limits.ts";
 import { backoffDelayMs, pause } from "./backoff.ts";
 import { Execution } from "./execution.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
+import { Registration } from "./registration.ts";
 import { Reporter } from "./report.ts";
 import { sharedMonotonicMs } from "./shared-clock.ts";
 import { WorkConnection, type WorkConnectionOptions } from "./work-connection.ts";
@@ -28,6 +29,9 @@ const LAST_REPORTS_MS = 5_000;
 /** A place that a handler keeps though its claim is over is given up after this long, ms. */
 const ABANDON_MS = 30_000;
 
+/** Refusals of a request for work that no repetition cures. */
+const finalCodes: readonly ErrorCode[] = ["WORKLOAD_INVALID", "WORKLOAD_UNAUTHORIZED", "WORKER_SUPERSEDED"];
+
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
@@ -37,6 +41,7 @@ class WorkerLoop implements RunningWorker {
   readonly #settings: WorkerSettings;
   readonly #connection: WorkConnection;
   readonly #renewer: LeaseRenewer;
+  readonly #registration: Registration;
   readonly #running = new Set<Execution>();
   /** Reports about work that arrived after the worker began to drain; no handler has seen it. */
   readonly #givenBack = new Set<Promise<unknown>>();
@@ -50,6 +55,7 @@ class WorkerLoop implements RunningWorker {
     this.#settings = settings;
     this.#connection = connection;
     this.#renewer = renewer;
+    this.#registration = new Registration(settings, connection, () => [...this.#running].map(({ claim }) => claim));
     this.ended = this.#run();
   }
 
@@ -67,6 +73,8 @@ class WorkerLoop implements RunningWorker {
   async #run(): Promise<void> {
     try {
       await this.#claimUntilDrained();
+      // Another process has its name, say: whoever waits for the worker's end is told.
+      if (this.#registration.lost.aborted) throw this.#registration.lost.reason;
     } finally {
       await this.#close();
     }
@@ -76,6 +84,8 @@ class WorkerLoop implements RunningWorker {
     const { signal } = this.#draining;
     // Work whose lease nobody can renew yet is better left to others.
     await Promise.race([this.#renewer.ready, aborted(signal)]);
+    await this.#registration.begin(signal);
+    this.#registration.lost.addEventListener("abort", () => void this.stop(), { once: true });
     for (let failures = 0; !signal.aborted;) {
       const free = Math.min(CLAIMS_MAX, this.#settings.concurrency - this.#running.size);
       if (free <= 0) {
@@ -105,6 +115,7 @@ class WorkerLoop implements RunningWorker {
       waitMs,
       leaseMs,
       start: true,
+      incarnation: this.#registration.incarnation,
       requestId: randomUUID(),
     };
     // Of the first try: it may have been the one that was granted the claims.
@@ -117,7 +128,10 @@ class WorkerLoop implements RunningWorker {
         if (signal.aborted) return false;
         if (!(thrown instanceof MandateError)) throw thrown;
         log.warn({ code: thrown.code }, "no work could be asked for");
-        if (thrown.code === "WORKLOAD_INVALID" || thrown.code === "WORKLOAD_UNAUTHORIZED") throw thrown;
+        if (finalCodes.includes(thrown.code)) throw thrown;
+        // It was given up, or forgotten: that is mended by being heard.
+        if (thrown.code === "MESH_PLACEMENT_DENIED" || thrown.code === "WORKER_NOT_FOUND")
+          await this.#registration.beat().catch(() => undefined);
         if (thrown.code !== "WORKLOAD_OUTCOME_UNKNOWN") return false;
       }
     }
@@ -194,7 +208,7 @@ class WorkerLoop implements RunningWorker {
   async #close(): Promise<void> {
     const { graceMs, log } = this.#settings;
     log.info({ active: this.#running.size }, "worker is stopping");
-    await this.#allEnded(graceMs);
+    await Promise.all([this.#registration.end(), this.#allEnded(graceMs)]);
     for (const execution of this.#running) execution.shutDown();
     await this.#allEnded(SETTLE_MS);
     for (const execution of this.#running) execution.abandon();

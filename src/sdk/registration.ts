@@ -1,0 +1,184 @@
+import { randomUUID } from "node:crypto";
+import { MandateError } from "../core/errors.ts";
+import { pause } from "./backoff.ts";
+import { sharedMonotonicMs } from "./shared-clock.ts";
+import type { WorkConnection } from "./work-connection.ts";
+import type { WorkerSettings } from "./worker-options.ts";
+
+/** How long one call about the worker is repeated, ms. */
+const CALL_DEADLINE_MS = 20_000;
+/** How long a worker that stops waits for its word to be taken, ms. */
+const DRAIN_DEADLINE_MS = 2_000;
+/** Between two tries to register, ms. */
+const AGAIN_MS = 1_000;
+
+/** What of an answer about a worker is of use here. */
+interface WorkerSeen {
+  readonly lifecycle: string;
+  readonly capabilityVersion: number;
+  /** The authority's time, epoch ms. */
+  readonly lastSeen: number;
+}
+
+/** Refusals that end a worker for good: another process has its name, or it may not be one. */
+const isFinal = ({ code }: MandateError): boolean =>
+  code === "WORKER_SUPERSEDED" ||
+  code === "WORKER_INVALID" ||
+  code === "WORKER_UNAUTHORIZED" ||
+  code === "WORKLOAD_UNAUTHORIZED" ||
+  /^GRANT_/.test(code);
+
+/**
+ * A worker's place in the registry (contract 2.2): it registers under an incarnation of its own, is heard regularly,
+ * reconciles when it was given up, and says when it goes. The time that it tells is the authority's as it heard it first,
+ * carried on by a clock that never steps: a wrong wall clock costs it nothing.
+ */
+export class Registration {
+  /** Names this process among those of the worker's name. */
+  readonly incarnation = randomUUID();
+  readonly #settings: WorkerSettings;
+  readonly #connection: WorkConnection;
+  readonly #claims: () => readonly { readonly claimId: string; readonly workloadId: string }[];
+  readonly #ending = new AbortController();
+  readonly #lost = new AbortController();
+  #seen: WorkerSeen = { lifecycle: "OFFLINE", capabilityVersion: 0, lastSeen: 0 };
+  #seenAt = 0;
+  #beating: Promise<void> | undefined;
+
+  constructor(
+    settings: WorkerSettings,
+    connection: WorkConnection,
+    claims: () => readonly { readonly claimId: string; readonly workloadId: string }[],
+  ) {
+    this.#settings = settings;
+    this.#connection = connection;
+    this.#claims = claims;
+  }
+
+  /** Aborted, with the refusal as its reason, when the worker has lost its place for good. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /**
+   * Registers and is heard, however long it takes; from then on by itself.
+   *
+   * @throws MandateError the refusal when this process can't have the place. An abort ends the attempt.
+   */
+  async begin(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.#register(signal);
+        await this.beat();
+        this.#beating = this.#keepBeating();
+        return;
+      } catch (thrown) {
+        if (signal.aborted) return;
+        if (!(thrown instanceof MandateError)) throw thrown;
+        if (isFinal(thrown)) throw thrown;
+        this.#settings.log.warn({ code: thrown.code }, "the worker can't be registered yet; trying again");
+        await pause(AGAIN_MS, signal);
+      }
+    }
+  }
+
+  /** Is heard now; whatever keeps it from that is mended: it registers, or reconciles. */
+  async beat(): Promise<void> {
+    const { log } = this.#settings;
+    const told = { ...this.#told(), health: "HEALTHY", active: this.#claims().length };
+    const runningClaims = this.#claims().map(({ claimId }) => claimId);
+    try {
+      const answer = await this.#call("worker.heartbeat", { ...told, runningClaims });
+      this.#note((answer as { readonly worker: WorkerSeen }).worker);
+    } catch (thrown) {
+      if (!(thrown instanceof MandateError)) throw thrown;
+      if (thrown.code === "WORKER_NOT_FOUND" || thrown.code === "WORKER_HEARTBEAT_REJECTED")
+        await this.#register(this.#ending.signal);
+      else if (thrown.code === "WORKER_RECOVERY_REQUIRED") await this.#reconcile();
+      else throw thrown;
+      log.info(
+        { code: thrown.code, lifecycle: this.#seen.lifecycle },
+        "the worker has its place in the registry again",
+      );
+    }
+  }
+
+  /** Says that it goes: it is given nothing more. Nothing is repeated for long. */
+  async end(): Promise<void> {
+    this.#ending.abort();
+    await this.#beating;
+    if (this.#seenAt === 0 || this.lost.aborted) return;
+    await this.#call("worker.drain", this.#self(), DRAIN_DEADLINE_MS).catch(() => undefined);
+  }
+
+  async #keepBeating(): Promise<void> {
+    const { signal } = this.#ending;
+    const { heartbeatIntervalMs, log } = this.#settings;
+    for (;;) {
+      await pause(heartbeatIntervalMs, signal);
+      if (signal.aborted) return;
+      try {
+        await this.beat();
+      } catch (thrown) {
+        if (signal.aborted) return;
+        if (thrown instanceof MandateError && isFinal(thrown)) {
+          this.#lost.abort(thrown);
+          return;
+        }
+        log.warn({ cause: String(thrown) }, "the worker could not be heard; trying again");
+      }
+    }
+  }
+
+  async #register(signal: AbortSignal): Promise<void> {
+    const { name, runtime, version, capabilities, workloadKinds, labels, concurrency } = this.#settings;
+    const { heartbeatIntervalMs, resourceProfile } = this.#settings;
+    const request = {
+      name,
+      runtime,
+      version,
+      declaredCapabilities: capabilities,
+      workloadKinds,
+      labels,
+      resourceProfile,
+      concurrency,
+      heartbeatIntervalMs,
+      // As many beats may be lost as with the usual interval.
+      heartbeatTimeoutMs: heartbeatIntervalMs * 3,
+      incarnation: this.incarnation,
+    };
+    const how = { deadlineMs: CALL_DEADLINE_MS, signal };
+    const answer = await this.#connection.call("worker.register", request, how);
+    this.#note((answer as { readonly worker: WorkerSeen }).worker);
+  }
+
+  async #reconcile(): Promise<void> {
+    const claims = this.#claims();
+    const answer = await this.#call("worker.reconcile", {
+      ...this.#told(),
+      knownClaims: claims.map(({ claimId }) => claimId),
+      runningAttempts: [],
+    });
+    this.#note((answer as { readonly worker: WorkerSeen }).worker);
+  }
+
+  #self(): { readonly workerId: string; readonly incarnation: string } {
+    return { workerId: this.#settings.workerId, incarnation: this.incarnation };
+  }
+
+  #told(): object {
+    const { version } = this.#settings;
+    const { capabilityVersion, lastSeen } = this.#seen;
+    const timestamp = Math.round(lastSeen + sharedMonotonicMs() - this.#seenAt);
+    return { ...this.#self(), version, capabilityVersion, timestamp };
+  }
+
+  #call(verb: Parameters<WorkConnection["call"]>[0], args: object, deadlineMs = CALL_DEADLINE_MS): Promise<unknown> {
+    return this.#connection.call(verb, args, { deadlineMs });
+  }
+
+  #note(seen: WorkerSeen): void {
+    this.#seen = seen;
+    this.#seenAt = sharedMonotonicMs();
+  }
+}

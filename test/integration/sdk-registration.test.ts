@@ -1,0 +1,95 @@
+// Goal: a worker of the library has its place in the registry while it runs, gets it back when it was given up, and loses
+// it to the next process of its name, together with its claims.
+// Method: a real nats-server, a node wired as in production, several workers in this process.
+
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { poll } from "../../cluster/poll.ts";
+import { workerIdOf } from "../../src/core/worker/identity.ts";
+import type { WorkerView } from "../../src/core/worker/worker-view.ts";
+import { scope, SdkSetting, Signal } from "./sdk-setting.ts";
+
+let setting: SdkSetting;
+beforeAll(async () => {
+  setting = await SdkSetting.start();
+});
+afterEach(() => setting.endWorkers());
+afterAll(() => setting.close());
+
+async function shown(name: string): Promise<WorkerView> {
+  const query = new URLSearchParams(scope).toString();
+  const response = await fetch(`${setting.nodes[0]?.url}/v1/workers/${workerIdOf({ ...scope, name })}?${query}`, {
+    headers: { "x-mandate-subject": "human:ada" },
+  });
+  return (await response.json()) as WorkerView;
+}
+
+const lifecycleOf = (name: string, lifecycle: string): Promise<true | undefined> =>
+  poll(async () => ((await shown(name)).lifecycle === lifecycle ? true : undefined), { timeoutMs: 20_000 });
+
+const untilAborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+
+test("a worker is READY, BUSY while its places are taken, and OFFLINE when it has stopped", async () => {
+  const finish = new Signal();
+  const worker = await setting.worker({
+    name: "states",
+    version: "4.2",
+    labels: { zone: "north" },
+    handler: () => finish.seen,
+  });
+  expect(await lifecycleOf("states", "READY")).toBe(true);
+  expect(await shown("states")).toMatchObject({ version: "4.2", labels: { zone: "north" }, health: "HEALTHY" });
+  const { workloadId } = await setting.admit();
+  expect(await lifecycleOf("states", "BUSY")).toBe(true);
+  finish.give();
+  await setting.whenIn(workloadId, ["SUCCEEDED"]);
+  expect(await lifecycleOf("states", "READY")).toBe(true);
+  await worker.stop();
+  expect(await shown("states")).toMatchObject({ lifecycle: "OFFLINE", claims: [] });
+});
+
+test("a process takes name and claims over from the one before it, which ends", async () => {
+  const began = new Signal();
+  const old = await setting.worker({
+    name: "heir",
+    leaseMs: 60_000,
+    handler: ({ signal }) => {
+      began.give();
+      return untilAborted(signal);
+    },
+  });
+  const ended = expect(old.ended).rejects.toMatchObject({ code: "WORKER_SUPERSEDED" });
+  const { workloadId } = await setting.admit();
+  await began.seen;
+  await setting.worker({ name: "heir", handler: ({ attempt }) => attempt });
+  const workload = await setting.whenIn(workloadId, ["SUCCEEDED"]);
+  expect(workload).toMatchObject({ attemptCount: 2, result: { output: 2 } });
+  expect(workload.attempts[0]).toMatchObject({ status: "WORKER_LOST", error: "worker_lost: worker superseded" });
+  await ended;
+});
+
+test("a worker that was given up while its thread was busy has its place again, and works on", async () => {
+  await setting.worker({ name: "dazed", heartbeatIntervalMs: 200, handler: () => "done" });
+  expect(await lifecycleOf("dazed", "READY")).toBe(true);
+  // Its heartbeats stop; the pass of the node, which shares this thread, comes first when it goes on.
+  const end = performance.now() + 1_500;
+  while (performance.now() < end);
+  const { workloadId } = await setting.admit();
+  expect(await setting.whenIn(workloadId, ["SUCCEEDED"])).toMatchObject({ state: "SUCCEEDED" });
+  expect(await lifecycleOf("dazed", "READY")).toBe(true);
+});
+
+test("a worker that an operator removed registers anew", async () => {
+  await setting.worker({ name: "removed", heartbeatIntervalMs: 200, handler: () => "done" });
+  expect(await lifecycleOf("removed", "READY")).toBe(true);
+  const before = (await shown("removed")).registeredAt;
+  const query = new URLSearchParams(scope).toString();
+  const path = `/v1/workers/${workerIdOf({ ...scope, name: "removed" })}/remove?${query}`;
+  const answer = await fetch(`${setting.nodes[0]?.url}${path}`, {
+    method: "POST",
+    headers: { "x-mandate-subject": "human:ada" },
+  });
+  expect(answer.status).toBe(200);
+  expect(await lifecycleOf("removed", "READY")).toBe(true);
+  expect((await shown("removed")).registeredAt).toBeGreaterThan(before);
+});
