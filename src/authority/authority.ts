@@ -4,6 +4,7 @@ import type { Workload } from "../core/workload/record.ts";
 import { settledStates } from "../core/workload/states.ts";
 import type { PageFilter } from "../store/projection/page.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
+import type { Access } from "./access.ts";
 import type { Answered, Answers, CallContext, CallName, ChangeEvent, Page, Position, Readiness } from "./api.ts";
 import { Background } from "./background.ts";
 import { Calls } from "./calls.ts";
@@ -213,6 +214,19 @@ export class Authority {
 
   readiness(): Readiness {
     return this.#isManual ? { ready: true, reasons: [] } : this.#parts.serving.readiness();
+  }
+
+  /**
+   * What a bearer may do, by this node's view of revocations (contract 4.2).
+   *
+   * @throws MandateError AUTHORITY_NOT_READY while the view may be too old to tell.
+   */
+  access(): Access {
+    const { ready, reasons } = this.readiness();
+    if (ready) return this.#parts.access;
+    throw MandateError.of(
+      refuse("AUTHORITY_NOT_READY", `this node can't tell what is revoked: ${reasons.join("; ")}`, { reasons }),
+    );
   }
 
   /** The revision of each shard up to which this node's view is complete. */

@@ -7,6 +7,7 @@ import { Projection } from "../store/projection/projection.ts";
 import type { ReadyHooks } from "../store/projection/ready-queues.ts";
 import type { CommitOutcome, Store } from "../store/store.ts";
 import { SET_SIZE_MAX } from "../wire/limits.ts";
+import { Access } from "./access.ts";
 import { Admissions } from "./admissions.ts";
 import type { CallName } from "./api.ts";
 import { ClaimNext } from "./claim-next.ts";
@@ -74,6 +75,7 @@ export interface Parts {
   readonly pools: Pools;
   readonly placing: Placing;
   readonly revocations: RevocationCalls;
+  readonly access: Access;
   readonly sampling: Sampling;
   readonly settling: Settling;
   readonly pulse: Pulse;
@@ -115,6 +117,7 @@ export function assembleParts(
     now,
     timers,
     ...hooks,
+    onRevocation: () => access.revoked(),
     onRegistry: (key) => claimNext.registryChanged(key),
     onNode: (node) => {
       // How old the view is shows last before it becomes new: a break that nobody asked about is one all the same.
@@ -153,6 +156,7 @@ export function assembleParts(
   };
   const operationIds = new OperationIds(nonce);
   const records = new Records(store, projection);
+  const access = new Access({ records, projection, now, skewMs: clockSkewMaxMs, timers });
   const slots = new Slots(projection);
   const workerRecords = new WorkerRecords({ store, projection, slots });
   const claimants = new Claimants({ records: workerRecords, slots });
@@ -221,6 +225,7 @@ export function assembleParts(
     passes: new Passes({ projection, executor, instant, log }),
     workers: new Workers({ records, workerRecords, changes, executor, projection, instant, log, viewIsNew }),
     revocations: new RevocationCalls({ nodeId, store, projection, operationIds, now, commitDeadlineMs }),
+    access,
     pools: new Pools({ workerRecords, changes, projection, now, viewIsNew }),
     placing,
     sampling: new Sampling({ projection, records, random: options.random ?? Math.random, log }),

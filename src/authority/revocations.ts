@@ -5,7 +5,7 @@ import type { Projection } from "../store/projection/projection.ts";
 import type { Base, Entry, Store } from "../store/store.ts";
 import { decodeRevocation, encodeRevocation, revokeRequest } from "../wire/grant-codec.ts";
 import type { Answered, CallContext } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import { failureOf } from "./failures.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { whoOf } from "./provenance.ts";
@@ -63,12 +63,12 @@ export class RevocationCalls {
           refuse("WORKLOAD_MIGRATION_CONFLICT", "the record is of a format that this node must not write"),
         );
       if (entry !== undefined && known !== undefined && reachOf(known) >= reachOf(wanted)) {
-        projection.revocations.add(known);
+        projection.revoke(known);
         return { answer: known, position: { shard: index, revision: entry.revision } };
       }
       const revision = await this.#commit({ key, shard, wanted, base: entry ?? "absent", context });
       if (revision === undefined) continue;
-      projection.revocations.add(wanted);
+      projection.revoke(wanted);
       return { answer: wanted, position: { shard: index, revision } };
     }
     throw MandateError.of(refuse("WORKLOAD_CONFLICT", "other writers kept winning; try again"));

@@ -3,7 +3,7 @@ import { sameSubject, type Subject } from "../subject.ts";
 import { findBrokenConstraint, type RequestFacts } from "./constraints.ts";
 import { findChainFault, findOutside } from "./delegation.ts";
 import type { Grant } from "./grant.ts";
-import { covers, parseResource, parseResourceUri } from "./resource-uri.ts";
+import { isInside, parseResource, parseResourceUri } from "./resource-uri.ts";
 import type { Revocations } from "./revocation.ts";
 
 /** What somebody wants to do. */
@@ -21,6 +21,8 @@ export interface AccessRequest {
 export interface AccessTarget {
   /** The URI that the capability is checked on: see `resourceOf`. */
   readonly resource: string;
+  /** Not the resource, but everything below it. */
+  readonly everythingBelow?: true;
   readonly facts: RequestFacts;
 }
 
@@ -87,10 +89,11 @@ function findRevoked(chain: readonly Grant[], revocations: Revocations): Refusal
 function findUnreached(grant: Grant, { capability, target }: AccessRequest): Refusal | undefined {
   if (!grant.capabilities.includes(capability)) return denied("the grant lacks the capability", { capability });
   if (target === "any") return undefined;
-  const parts = parseResourceUri(target.resource);
+  const parts = parseResourceUri(target.resource) ?? [];
+  const below = target.everythingBelow === true;
   const reaches = grant.resources.some((each) => {
     const region = parseResource(each);
-    return region !== undefined && parts !== undefined && covers(region, parts);
+    return region !== undefined && isInside({ parts, itself: !below, below }, region);
   });
   const { resource } = target;
   return reaches ? undefined : denied("the grant does not reach the resource", { capability, resource });

@@ -36,6 +36,10 @@ export const isCapability = (text: string): boolean =>
 export const grantedWorkerCapabilities = (granted: readonly string[]): readonly string[] =>
   granted.filter((name) => name.startsWith(WORKER_CAPABILITY)).map((name) => name.slice(WORKER_CAPABILITY.length));
 
+/** The resource below which all of those lie that a capability is checked on. */
+export const collectionOf = (capability: Capability, applicationId: string): string =>
+  renderResourceUri(applicationId, pathOf[capability][0]);
+
 /** The resource that a capability is checked on. `id` names the workload, worker or run, where it is about one. */
 export function resourceOf(capability: Capability, applicationId: string, id?: string): string {
   const [collection, member] = pathOf[capability];

@@ -1,6 +1,6 @@
 import type { Timers } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { revocationOfAll, RevocationSet } from "../../core/grant/revocation.ts";
+import { revocationOfAll, RevocationSet, type Revocation } from "../../core/grant/revocation.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { decodeNodeHeartbeat, decodeWorkload, isFormatSupported, type NodeHeartbeat } from "../../wire/codec.ts";
 import { decodeRevocation } from "../../wire/grant-codec.ts";
@@ -72,6 +72,8 @@ export interface ProjectionOptions extends ReadyHooks {
   readonly timers: Timers;
   /** Told every node heartbeat as the log delivers it, with the store's time. */
   readonly onNode?: (node: NodeSeen) => void;
+  /** Told when something was revoked. */
+  readonly onRevocation?: () => void;
   /** Told the key of a worker, a slot or a pool that has changed. */
   readonly onRegistry?: (key: string) => void;
 }
@@ -285,11 +287,17 @@ export class Projection {
     }
   }
 
+  /** Takes a revocation in that was read or committed outside the follower. */
+  revoke(revocation: Revocation): void {
+    this.revocations.add(revocation);
+    this.#options.onRevocation?.();
+  }
+
   /** One that can't be read might end anything of its application, and is taken to end all of it. */
   #takeRevocation(entry: Entry): void {
     const scope = scopeOfKey(entry.key);
     const revocation = decodeRevocation(entry.value) ?? (scope === undefined ? undefined : revocationOfAll(scope));
-    if (revocation !== undefined) this.revocations.add(revocation);
+    if (revocation !== undefined) this.revoke(revocation);
   }
 
   #takeNode(shard: Shard, entry: Entry): void {

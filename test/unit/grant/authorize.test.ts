@@ -200,6 +200,20 @@ describe("the order of checks", () => {
     expect(verdictOf({ ...grant, capabilities: [] }, { request })).toBe("GRANT_SCOPE_DENIED");
   });
 
+  it("asks for everything below a resource where it can't be known what will be taken", () => {
+    const request: AccessRequest = {
+      ...requestOf(),
+      target: { resource: "flow://shop/workloads", everythingBelow: true, facts: {} },
+    };
+    const verdict = (kind: GrantResource["kind"], uri: string): string =>
+      verdictOf(grantOf({ resources: [{ kind, uri }] }), { request });
+    expect(verdict("APPLICATION", "flow://shop")).toBe("allowed");
+    expect(verdict("COLLECTION", "flow://shop/workloads/*")).toBe("allowed");
+    expect(verdict("COLLECTION", "flow://shop/workloads")).toBe("GRANT_SCOPE_DENIED");
+    expect(verdict("WORKLOAD", "flow://shop/workloads/w1")).toBe("GRANT_SCOPE_DENIED");
+    expect(verdict("RESOURCE_PREFIX", "flow://shop/workloads/w1*")).toBe("GRANT_SCOPE_DENIED");
+  });
+
   it("binds the subject where one is asked for", () => {
     const request = requestOf({ subject: { kind: "human", id: "orders" } });
     expect(verdictOf(grantOf(), { request })).toBe("GRANT_SCOPE_DENIED");

@@ -1,0 +1,210 @@
+import type { Timers } from "../base/clock.ts";
+import { MandateError, type Refusal } from "../core/errors.ts";
+import { decideAuthorization, findFallen, type AccessTarget } from "../core/grant/authorize.ts";
+import { collectionOf, resourceOf, type Capability } from "../core/grant/capabilities.ts";
+import type { RequestFacts } from "../core/grant/constraints.ts";
+import type { Grant } from "../core/grant/grant.ts";
+import type { Subject } from "../core/subject.ts";
+import type { Workload } from "../core/workload/record.ts";
+import { workerKey } from "../store/keys.ts";
+import type { Projection } from "../store/projection/projection.ts";
+import type { Records } from "./records.ts";
+
+/** A verified grant with what it stems from, its parent first. Its signatures are good; whether it allows anything is decided at each call. */
+export interface Bearer {
+  readonly grant: Grant;
+  readonly chain: readonly Grant[];
+}
+
+/** What constraints may ask of a workload; none of it ever changes. */
+export type WorkloadTraits = Pick<
+  Workload,
+  | "workloadId"
+  | "environment"
+  | "connectionScopes"
+  | "contractVersion"
+  | "definitionId"
+  | "definitionRevision"
+  | "trigger"
+  | "requestedBy"
+>;
+
+/** What something is done to. */
+export type AccessObject =
+  /** Whatever it will turn out to be: each thing is asked for on its own before it is shown or done. */
+  | { readonly kind: "any" }
+  /** The collection itself. */
+  | { readonly kind: "collection" }
+  /** Every workload there is, or will be. */
+  | { readonly kind: "every" }
+  | { readonly kind: "workload"; readonly workloadId: string }
+  /** A workload by its traits: one that is to be admitted, or that is at hand. */
+  | { readonly kind: "traits"; readonly traits: WorkloadTraits; readonly isNew?: true }
+  | { readonly kind: "worker"; readonly workerId: string };
+
+/** What a bearer wants to do, and what is known of the request. */
+export interface AccessAsk {
+  readonly bearer: Bearer;
+  readonly capability: Capability;
+  readonly on: AccessObject;
+  /** Given: the grant must be this subject's. */
+  readonly subject?: Subject;
+  /** Whose runtime and labels count, when it is one of the registry. */
+  readonly workerId?: string;
+  /** Where the request came in. */
+  readonly from: { readonly door: "http" | "nats"; readonly operation: string; readonly network?: string };
+}
+
+export interface AccessOptions {
+  readonly records: Records;
+  readonly projection: Projection;
+  readonly now: () => number;
+  readonly skewMs: number;
+  readonly timers: Timers;
+}
+
+/** The facts that a workload is good for. */
+const factsOf = (traits: WorkloadTraits): RequestFacts => ({
+  workloadId: traits.workloadId,
+  environment: traits.environment,
+  connectionEnabled: traits.connectionScopes.length > 0,
+  schemaVersion: traits.contractVersion,
+  resourceAttributes: {
+    definitionId: traits.definitionId,
+    definitionRevision: traits.definitionRevision,
+    trigger: traits.trigger,
+    environment: traits.environment,
+    requestedBy: `${traits.requestedBy.kind}:${traits.requestedBy.id}`,
+  },
+});
+
+const isConstrained = ({ grant, chain }: Bearer): boolean =>
+  [grant, ...chain].some(({ constraints }) => Object.keys(constraints).length > 0);
+
+/**
+ * Decides at each call what a verified grant lets its bearer do (contract 4.2), by the rules of the core, on this node's
+ * view of revocations and on what it knows of the workload, the worker and the request.
+ */
+export class Access {
+  readonly #options: AccessOptions;
+  readonly #fallListeners = new Set<() => void>();
+
+  constructor(options: AccessOptions) {
+    this.#options = options;
+  }
+
+  /** @throws MandateError the refusal; AUTHORITY errors and those of the store when it can't be decided. */
+  async require(ask: AccessAsk): Promise<void> {
+    const refusal = this.#decide(ask, await this.#target(ask));
+    if (refusal !== undefined) throw MandateError.of(refusal);
+  }
+
+  /** Whether the bearer may have to do with one workload. */
+  reaches(ask: Omit<AccessAsk, "on">, traits: WorkloadTraits): boolean {
+    const asked: AccessAsk = { ...ask, on: { kind: "traits", traits } };
+    return this.#decide(asked, this.#targetOf(asked, factsOf(traits), traits.workloadId)) === undefined;
+  }
+
+  /** Calls back once when the bearer's grant has expired or was revoked; the answer takes it back. */
+  onFallen(bearer: Bearer, action: () => void): () => void {
+    const { now, timers } = this.#options;
+    let cancelTimer: () => void = () => undefined;
+    const end = (): void => {
+      this.#fallListeners.delete(look);
+      cancelTimer();
+    };
+    const look = (): void => {
+      if (this.isFallen(bearer)) {
+        end();
+        action();
+        return;
+      }
+      // A timer can't be set as far as a grant may last, and the store's clock may be moved.
+      cancelTimer();
+      cancelTimer = timers.after(Math.min(Math.max(bearer.grant.expiresAt - now(), 1), 10_000), look);
+    };
+    this.#fallListeners.add(look);
+    look();
+    return end;
+  }
+
+  isFallen(bearer: Bearer): boolean {
+    const { now, skewMs, projection } = this.#options;
+    return findFallen({ ...bearer, now: now(), skewMs, revocations: projection.revocations }) !== undefined;
+  }
+
+  /** Something was revoked. */
+  revoked(): void {
+    for (const look of [...this.#fallListeners]) look();
+  }
+
+  #decide(ask: AccessAsk, target: AccessTarget | "any"): Refusal | undefined {
+    const { now, skewMs, projection } = this.#options;
+    const { bearer, capability, subject } = ask;
+    const { tenantId, applicationId } = bearer.grant;
+    const decision = decideAuthorization({
+      ...bearer,
+      now: now(),
+      skewMs,
+      revocations: projection.revocations,
+      request: { tenantId, applicationId, capability, target, ...(subject === undefined ? {} : { subject }) },
+    });
+    return decision.allowed ? undefined : decision.refusal;
+  }
+
+  async #target(ask: AccessAsk): Promise<AccessTarget | "any"> {
+    const { on, bearer, capability } = ask;
+    switch (on.kind) {
+      case "any":
+        return "any";
+      case "every": {
+        const resource = collectionOf(capability, bearer.grant.applicationId);
+        return { resource, everythingBelow: true, facts: this.#facts(ask, {}) };
+      }
+      case "collection":
+        return this.#targetOf(ask, {}, undefined);
+      case "worker":
+        return this.#targetOf({ ...ask, workerId: ask.workerId ?? on.workerId }, {}, on.workerId);
+      case "traits":
+        return this.#targetOf(ask, factsOf(on.traits), on.isNew === true ? undefined : on.traits.workloadId);
+      case "workload":
+        return this.#targetOf(ask, await this.#factsOfWorkload(bearer, on.workloadId), on.workloadId);
+    }
+  }
+
+  #targetOf(ask: AccessAsk, facts: RequestFacts, id: string | undefined): AccessTarget {
+    return {
+      resource: resourceOf(ask.capability, ask.bearer.grant.applicationId, id),
+      facts: this.#facts(ask, facts),
+    };
+  }
+
+  /** Only a grant with constraints needs to know more of a workload than its id. What does not exist satisfies none of them. */
+  async #factsOfWorkload(bearer: Bearer, workloadId: string): Promise<RequestFacts> {
+    if (!isConstrained(bearer)) return {};
+    try {
+      const { workload } = await this.#options.records.current(workloadId, bearer.grant);
+      return factsOf(workload.record);
+    } catch (thrown) {
+      if (thrown instanceof MandateError && thrown.code === "WORKLOAD_NOT_FOUND") return { workloadId };
+      throw thrown;
+    }
+  }
+
+  #facts({ bearer, workerId, from }: AccessAsk, facts: RequestFacts): RequestFacts {
+    const { grant } = bearer;
+    const { network, door, operation } = from;
+    const worker =
+      workerId === undefined
+        ? undefined
+        : this.#options.projection.registry.workers.get(workerKey(grant, workerId))?.value;
+    const labels = Object.entries(worker?.labels ?? {}).map(([name, value]) => [`label.${name}`, value] as const);
+    return {
+      ...facts,
+      ...(network === undefined ? {} : { network }),
+      ...(worker === undefined ? {} : { workerClass: worker.runtime }),
+      subjectAttributes: { ...Object.fromEntries(labels), kind: grant.subject.kind, id: grant.subject.id },
+      contextAttributes: { door, operation },
+    };
+  }
+}
