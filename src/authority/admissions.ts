@@ -4,7 +4,7 @@ import type { WorkloadRules } from "../core/workload/rules.ts";
 import { shardOf, workloadKey } from "../store/keys.ts";
 import { admitRequest } from "../wire/requests.ts";
 import type { Answered, CallContext, Position } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import type { Executor } from "./executor.ts";
 import type { Records } from "./records.ts";
 import type { Store } from "../store/store.ts";

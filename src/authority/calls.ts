@@ -12,7 +12,7 @@ import { admitManyRequest, claimNextRequest, getRequest, listRequest } from "../
 import { placeAndClaimRequest } from "../wire/worker-requests.ts";
 import type { Admitted } from "./admissions.ts";
 import type { Answered, Answers, CallContext, CallName, ItemAnswer, Page, Position } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import { boundaryError } from "./failures.ts";
 import type { Parts } from "./parts.ts";
 import { dependencyStatesOf } from "./records.ts";

@@ -1,92 +1,46 @@
 import type { Timers } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import { MandateError, refuse } from "../core/errors.ts";
-import { decideClaim } from "../core/workload/claim.ts";
-import type { Change } from "../core/workload/decision.ts";
-import type { Instant } from "../core/workload/fence.ts";
 import type { Claim } from "../core/workload/record.ts";
-import { claimRequestKey, isRegistryKey, ownerOfKey, scopeOfKey, shardOf } from "../store/keys.ts";
-import type { Projected, Rank } from "../store/projection/projected.ts";
-import type { Projection } from "../store/projection/projection.ts";
+import { claimRequestKey, ownerOfKey, scopeOfKey, shardOf } from "../store/keys.ts";
+import type { Rank } from "../store/projection/projected.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
-import type { Assertion, Shard } from "../store/store.ts";
-import { decodeClaimRequest, encodeClaimRequest } from "../wire/codec.ts";
+import type { Shard } from "../store/store.ts";
 import type { ClaimNextRequest } from "../wire/requests.ts";
-import type { Answered, CallContext, Position } from "./api.ts";
-import { evidenceOf, type Claimant, type Claimants } from "./claimants.ts";
-import type { Executor } from "./executor.ts";
-import { type OperationIds, markOf } from "./operation-ids.ts";
-import { provenanceOf } from "./provenance.ts";
+import type { Answered, CallContext } from "./api.ts";
+import { ClaimCommits, type ClaimCommitsOptions, type Taken, type Taking } from "./claim-commits.ts";
+import type { Claimants } from "./claimants.ts";
+import { markOf } from "./operation-ids.ts";
 import type { Pick, QueuePicker } from "./queue-picker.ts";
-import { dependencyStatesOf, type Records, type Seen } from "./records.ts";
-import type { SlotGrab, Slots } from "./slots.ts";
 import { WaitingWorkers, type WaitingWorker } from "./waiting-workers.ts";
+import { isRegisteredId } from "./worker-records.ts";
 
-/** What a claimNext request took is remembered this long, ms: a repeat within it gets the same. */
-const CLAIM_REQUEST_TTL_MS = 600_000;
 /** How many times lost races are followed by another try at once, before the request waits its turn. */
 const ROUNDS_MAX = 100;
 /** How long an answer waits for the view to become newer than the request, ms. */
 const BARRIER_MS = 2000;
 
-/** How many writes and assertions one commit may have: the store takes a thousand. */
-const COMMIT_SIZE_MAX = 900;
-
-export interface ClaimNextOptions {
-  readonly nodeId: string;
-  readonly executor: Executor;
-  readonly records: Records;
-  readonly projection: Projection;
+export interface ClaimNextOptions extends ClaimCommitsOptions {
   readonly picker: QueuePicker;
   readonly claimants: Claimants;
-  readonly slots: Slots;
-  readonly operationIds: OperationIds;
-  readonly instant: () => Instant;
-  readonly commitDeadlineMs: number;
   readonly monotonic: () => number;
   readonly timers: Timers;
-  readonly log: Log;
   /** Pick only from a view that is newer than the request: strict order, at the price of a write for each request. */
   readonly strict: boolean;
   /** Waits until the view of a shard is at least as new as a moment, monotonic ms; `false` when it can't be had in time. */
   readonly viewSince: (shard: Shard, moment: number, timeoutMs: number) => Promise<boolean>;
 }
 
-interface Taking {
-  readonly request: ClaimNextRequest;
-  readonly claimant: Claimant;
-  readonly context: CallContext;
-  readonly queue: string;
-  readonly shard: Shard;
-  /** When the request came, monotonic ms. */
-  readonly since: number;
-  /** Given with a requestId: where the request's claims are remembered. */
-  readonly memory: { readonly mark: string; readonly key: string } | undefined;
-}
-
-interface Taken {
-  readonly claim: Claim;
-  readonly position: Position;
-}
-
-/** One workload that is about to be claimed. */
-interface Intent {
-  readonly seen: Seen;
-  readonly change: Change;
-  readonly claim: Claim;
-  readonly grab: SlotGrab | undefined;
-}
-
 /** Hands out work to whoever asks next (contract 2.4). */
 export class ClaimNext {
   readonly #options: ClaimNextOptions;
   readonly #waiting: WaitingWorkers;
+  readonly #commits: ClaimCommits;
   #cancelStealing: (() => void) | undefined;
   readonly #stealQueues = new Set<string>();
   #stopped = false;
 
   constructor(options: ClaimNextOptions) {
     this.#options = options;
+    this.#commits = new ClaimCommits(options);
     this.#waiting = new WaitingWorkers((worker) => this.#options.picker.pick({ ...worker, steal: false }));
   }
 
@@ -108,9 +62,16 @@ export class ClaimNext {
   /** A worker, a slot or a pool has changed: whoever waits may take what he could not take before. */
   registryChanged(key: string): void {
     const scope = scopeOfKey(key);
-    const queue = scope === undefined ? undefined : queueOf(scope);
-    if (queue === undefined) for (const waiting of [...this.#waiting.queues()]) this.dispatch(waiting);
-    else if (this.#waiting.has(queue)) this.#waiting.dispatchTo(queue, ownerOfKey(key));
+    if (scope === undefined) {
+      for (const waiting of [...this.#waiting.queues()]) this.dispatch(waiting);
+      return;
+    }
+    const queue = queueOf(scope);
+    const owner = ownerOfKey(key);
+    if (!this.#waiting.has(queue)) return;
+    // A pool's place may be anybody's.
+    if (isRegisteredId(owner)) this.#waiting.dispatchTo(queue, owner);
+    else this.dispatch(queue);
   }
 
   /** Ends: long polls are answered with nothing, and nothing is handed out any more. */
@@ -132,7 +93,7 @@ export class ClaimNext {
         ...this.#wishOf(taking),
         steal: !this.#options.picker.isShared(taking.queue, request.workerId),
       });
-      const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking);
+      const taken = picked.length > 0 ? await this.#try(taking, picked) : await this.#commits.remembered(taking);
       if (taken.length > 0) return answerOf(taken);
       if (
         picked.length > 0 &&
@@ -195,7 +156,7 @@ export class ClaimNext {
     this.#options.projection.index.promoteDue();
     const picked = isNew ? this.#options.picker.pick({ ...this.#wishOf(taking), steal: true }) : [];
     // An earlier try of the same request may have taken something while this one waited.
-    return answerOf(picked.length > 0 ? await this.#try(taking, picked) : await this.#remembered(taking));
+    return answerOf(picked.length > 0 ? await this.#try(taking, picked) : await this.#commits.remembered(taking));
   }
 
   #wait(taking: Taking, leftMs: number): Promise<readonly Rank[] | undefined> {
@@ -226,177 +187,12 @@ export class ClaimNext {
     const { picker, monotonic } = this.#options;
     const from = monotonic();
     try {
-      return taking.memory === undefined
-        ? await this.#claimEach(taking, candidates)
-        : await this.#claimTogether(taking, candidates);
+      return await this.#commits.take(taking, candidates);
     } finally {
       picker.done(candidates);
       picker.noteDuration(monotonic() - from);
       if (this.#options.projection.index.ready.size(taking.queue) > 0) this.dispatch(taking.queue);
     }
-  }
-
-  /** What the rules say to each candidate. What is not to be claimed is filed where it belongs, or ended where the rules end it. */
-  async #intend(taking: Taking, candidates: readonly Rank[]): Promise<readonly Intent[]> {
-    const { records, projection } = this.#options;
-    const { claimant } = taking;
-    const intents: Intent[] = [];
-    for (const { workloadId } of candidates) {
-      const seen = await records.current(workloadId, taking.request).catch(() => undefined);
-      if (seen === undefined || !seen.workload.writable) continue;
-      const { record } = seen.workload;
-      const grab = claimant.grab(record);
-      if (grab === "none") break;
-      const command = { ...taking.request, capabilities: claimant.capabilities(), evidence: evidenceOf(grab) };
-      const decision = decideClaim(record, command, {
-        ...this.#options.instant(),
-        dependencies: dependencyStatesOf(seen),
-      });
-      if (decision.ok && decision.change !== undefined) {
-        intents.push({ seen, change: decision.change, claim: decision.answer, grab });
-        continue;
-      }
-      grab?.end();
-      if (decision.change === undefined) projection.index.refile(workloadId);
-      else await this.#endInstead(seen.workload, { change: decision.change, context: taking.context });
-    }
-    return intents;
-  }
-
-  /** The rules end the workload instead of handing it out: a deadline has passed, or its attempts are used. Not this request's business when it fails. */
-  async #endInstead(
-    workload: Projected,
-    how: { readonly change: Change; readonly context: CallContext },
-  ): Promise<void> {
-    const { executor, records } = this.#options;
-    try {
-      const { record: before } = workload;
-      const ended = await executor.commit({ ...this.#placeOf(workload), ...how, before, mark: undefined, asserts: [] });
-      if (ended === undefined) await records.fresh(workload.record.workloadId, { scope: undefined });
-    } catch (cause) {
-      this.#options.log.debug(
-        { workloadId: workload.record.workloadId, cause: String(cause) },
-        "could not end a workload",
-      );
-    }
-  }
-
-  #placeOf(workload: Projected): { readonly key: string; readonly shard: Shard; readonly base: Projected } {
-    return { key: workload.key, shard: this.#options.records.shard(workload.shard), base: workload };
-  }
-
-  /** Without a requestId: each claim is a commit of its own. */
-  async #claimEach(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
-    const intents = await this.#intend(taking, candidates);
-    const settled = await Promise.allSettled(intents.map((intent) => this.#claimOne(taking, intent)));
-    const taken = settled.flatMap((result) =>
-      result.status === "fulfilled" && result.value !== undefined ? [result.value] : [],
-    );
-    const failed = settled.find((result) => result.status === "rejected");
-    if (taken.length === 0 && failed !== undefined) throw failed.reason;
-    return taken;
-  }
-
-  async #claimOne(taking: Taking, { seen, change, claim, grab }: Intent): Promise<Taken | undefined> {
-    try {
-      const committed = await this.#options.executor.commit({
-        ...this.#placeOf(seen.workload),
-        change,
-        mark: undefined,
-        context: taking.context,
-        asserts: [...taking.claimant.asserts(), ...assertsOf(seen, change)],
-        slots: grab?.putsFor(claim) ?? [],
-      });
-      if (committed !== undefined) return { claim, position: committed };
-      await this.#options.records.fresh(claim.workloadId, { scope: taking.request });
-      return undefined;
-    } finally {
-      grab?.end();
-    }
-  }
-
-  /** With a requestId: all claims and the memory of the request in one commit, so that a repeat can never take a second helping. */
-  async #claimTogether(taking: Taking, candidates: readonly Rank[]): Promise<readonly Taken[]> {
-    const all = await this.#intend(taking, candidates);
-    try {
-      const intents = fittingOf(all);
-      const [first] = intents;
-      // What was picked is gone, perhaps to an earlier try of this very request.
-      if (taking.memory === undefined || first === undefined) return await this.#remembered(taking);
-      const taken = await this.#commitTogether(taking, [first, ...intents.slice(1)]);
-      if (taken.length > 0) return taken;
-      await Promise.all(
-        intents.map(({ claim }) => this.#options.records.fresh(claim.workloadId, { scope: taking.request })),
-      );
-      return await this.#remembered(taking);
-    } finally {
-      for (const { grab } of all) grab?.end();
-    }
-  }
-
-  async #commitTogether(taking: Taking, intents: readonly [Intent, ...Intent[]]): Promise<readonly Taken[]> {
-    const { executor, operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
-    const { memory, shard, context, claimant } = taking;
-    if (memory === undefined) return [];
-    const [first] = intents;
-    const operationId = operationIds.next(memory.mark, first.change.reference);
-    const remembered = encodeClaimRequest(
-      intents.map(({ claim: { workloadId, fencingToken } }) => ({ workloadId, fencingToken })),
-    );
-    const claimed = intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload));
-    const slotPuts = intents.flatMap(({ grab, claim }) => grab?.putsFor(claim) ?? []);
-    const asserts = [...claimant.asserts(), ...intents.flatMap(({ seen, change }) => assertsOf(seen, change))];
-    for (const { seen, change } of intents) executor.expect(change, seen.workload.key, operationId);
-    const memo = { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS } as const;
-    const outcome = await shard.commit(
-      {
-        operationId,
-        puts: [...claimed, ...slotPuts, memo],
-        asserts: distinct(asserts),
-        provenance: provenanceOf(first.change, { operationId, context, nodeId }),
-      },
-      { deadlineMs: commitDeadlineMs },
-    );
-    if (outcome.kind === "committed")
-      slots.adopt(shard.index, slotPuts, { revisions: outcome.revisions.slice(claimed.length), operationId });
-    const taken: Taken[] = [];
-    for (const [index, { seen, change, claim }] of intents.entries()) {
-      const revision = outcome.kind === "committed" ? outcome.revisions[index] : undefined;
-      const committed = executor.settle(outcome, {
-        ...this.#placeOf(seen.workload),
-        change,
-        mark: memory.mark,
-        context,
-        asserts: [],
-        operationId,
-        ...(revision === undefined ? {} : { revision }),
-      });
-      if (committed !== undefined) taken.push({ claim, position: committed });
-    }
-    if (outcome.kind === "refused")
-      await slots.refresh(shard, [...slotPuts, ...asserts].map(({ key }) => key).filter(isRegistryKey));
-    return taken;
-  }
-
-  /** The claims that an earlier try of the same request took, as far as they still stand. */
-  async #remembered(taking: Taking): Promise<readonly Taken[]> {
-    const { memory, shard, request } = taking;
-    if (memory === undefined) return [];
-    const entry = (await shard.read([memory.key], { fresh: true })).get(memory.key);
-    if (entry === undefined) return [];
-    const taken: Taken[] = [];
-    for (const { workloadId, fencingToken } of decodeClaimRequest(entry.value)) {
-      const { workload } = await this.#options.records.fresh(workloadId, { scope: request });
-      const claim = workload.record.currentClaim;
-      if (claim?.fencingToken === fencingToken) taken.push({ claim, position: workload });
-    }
-    if (taken.length === 0)
-      throw MandateError.of(
-        refuse("WORKLOAD_CLAIM_INVALID", "what this request had claimed is no longer held", {
-          requestId: request.requestId,
-        }),
-      );
-    return taken;
   }
 
   /** Other nodes have had their time with their share: whoever waits here may take it. */
@@ -407,25 +203,6 @@ export class ClaimNext {
     for (const queue of queues)
       this.#waiting.dispatchWith(queue, (worker) => this.#options.picker.pick({ ...worker, steal: true }));
   }
-}
-
-/** The assertions that a change needs about the dependencies it was decided on. */
-export const assertsOf = (seen: Seen, change: Change): { readonly key: string; readonly revision: number }[] =>
-  change.assertedDependencies.flatMap((workloadId) => {
-    const dependency = seen.dependencies.get(workloadId);
-    return dependency === undefined ? [] : [{ key: dependency.key, revision: dependency.revision }];
-  });
-
-/** Each key once: two workloads may wait for one dependency. */
-const distinct = (asserts: readonly Assertion[]): readonly Assertion[] => [
-  ...new Map(asserts.map((assertion) => [assertion.key, assertion])).values(),
-];
-
-/** As many of the intents, from the first on, as one commit can hold. A single one always fits. */
-function fittingOf(intents: readonly Intent[]): readonly Intent[] {
-  let size = 1;
-  const end = intents.findIndex(({ change }) => (size += 3 + change.assertedDependencies.length) > COMMIT_SIZE_MAX);
-  return end < 0 ? intents : intents.slice(0, Math.max(end, 1));
 }
 
 const answerOf = (taken: readonly Taken[]): Answered<readonly Claim[]> => {

@@ -1,5 +1,3 @@
-import type { z } from "zod";
-import { MandateError } from "../core/errors.ts";
 import { decideApproval, type DecideAnswer } from "../core/workload/approval.ts";
 import { decideClaim, decideStart } from "../core/workload/claim.ts";
 import type { Decision } from "../core/workload/decision.ts";
@@ -16,7 +14,6 @@ import { decideCheckpoint, decideComplete } from "../core/workload/progress.ts";
 import type { Checkpoint, Claim, Payload, Result, WorkloadRecord } from "../core/workload/record.ts";
 import type { WorkloadRules } from "../core/workload/rules.ts";
 import type { Subject } from "../core/subject.ts";
-import { parseShape } from "../wire/parse.ts";
 import {
   checkpointRequest,
   claimRequest,
@@ -29,23 +26,13 @@ import {
   operateRequest,
 } from "../wire/requests.ts";
 import type { CallContext } from "./api.ts";
+import { parseArguments } from "./arguments.ts";
 import type { Work } from "./executor.ts";
 import { markOf } from "./operation-ids.ts";
 import type { Placing } from "./placing.ts";
 import { dependencyStatesOf } from "./records.ts";
 import { isRegisteredId } from "./worker-records.ts";
 import { repeatCheckpoint, repeatClaim, repeatHeartbeat, repeatStart, repeatState } from "./repeats.ts";
-
-/** Checks arguments; throws the refusal. */
-export function parseArguments<Schema extends z.ZodType>(
-  schema: Schema,
-  value: unknown,
-  code: "WORKLOAD_INVALID" | "WORKER_INVALID" = "WORKLOAD_INVALID",
-): z.output<Schema> {
-  const parsed = parseShape(schema, value);
-  if (!parsed.ok) throw MandateError.of({ ...parsed.error, code });
-  return parsed.value;
-}
 
 const fenceOf = ({ workloadId, claimId, workerId, fencingToken }: Fence): Fence => ({
   workloadId,

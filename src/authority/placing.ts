@@ -19,7 +19,7 @@ import type { PlacementDecision, WorkerRecord } from "../core/worker/record.ts";
 import type { Scope } from "../store/keys.ts";
 import { placeRequest, validateClaimRequest } from "../wire/worker-requests.ts";
 import type { Answered, CallContext } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import type { Work } from "./executor.ts";
 import { dependencyStatesOf, type Records } from "./records.ts";
 import { repeatClaim } from "./repeats.ts";

@@ -7,7 +7,7 @@ import type { Projection } from "../store/projection/projection.ts";
 import type { Put } from "../store/store.ts";
 import { changePoolRequest, createPoolRequest, listPoolsRequest, poolRequest } from "../wire/worker-requests.ts";
 import type { Answered, CallContext } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import { conflict, type WorkerChanges } from "./worker-changes.ts";
 import type { WorkerRecords } from "./worker-records.ts";
 

@@ -118,6 +118,13 @@ export class WorkerChanges {
     return outcome.revisions;
   }
 
+  /** Commits a worker's next version on the one that the view has; nothing when a guard refused it. */
+  replace(record: WorkerRecord, action: string, context: CallContext): Promise<readonly number[] | undefined> {
+    const shard = this.#options.records.shardOf(record);
+    const { workerId } = record;
+    return this.write({ action, scope: record, shard, puts: [this.#putOf(record)], context, workerId });
+  }
+
   /** Takes a worker out of the registry, and out of its pools; `false`: decide anew. */
   async remove(record: WorkerRecord, pools: readonly PoolRecord[], context: CallContext): Promise<boolean> {
     const { records } = this.#options;

@@ -24,7 +24,7 @@ import {
   workerRequest,
 } from "../wire/worker-requests.ts";
 import type { Answered, Answers, CallContext } from "./api.ts";
-import { parseArguments } from "./commands.ts";
+import { parseArguments } from "./arguments.ts";
 import type { Executor } from "./executor.ts";
 import type { Records } from "./records.ts";
 import { conflict, type WorkerChanges, type WorkerWork } from "./worker-changes.ts";
@@ -116,6 +116,11 @@ export class Workers {
       if (record === undefined) throw workerNotFound(request.workerId);
       const decision = decideRemove(workerRecords.seen(record), request);
       if (!decision.ok) throw MandateError.of(decision.error);
+      if (!decision.answer) {
+        // Closed first: then no claim can be on its way.
+        if (decision.record !== undefined) await changes.replace(decision.record, "removeWorker", context);
+        continue;
+      }
       const pools: PoolRecord[] = [];
       for (const { value: pool } of projection.registry.pools.values()) {
         const left = pool === undefined ? undefined : withoutMember(pool, record.workerId);
