@@ -1,5 +1,6 @@
 import { nuid, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
 import { WORK_QUEUE } from "../wire/subjects.ts";
+import { mayBeAnswered } from "./reply.ts";
 
 /** Name under which `nats micro ls` finds the service. */
 export const SERVICE_NAME = "mandate";
@@ -61,7 +62,7 @@ export class Discovery {
   }
 
   #answer(word: Word, problem: Error | null, message: Msg): void {
-    if (problem !== null || message.reply === undefined || message.reply === "") return;
+    if (problem !== null || !mayBeAnswered(message)) return;
     message.respond(JSON.stringify({ ...this.#identity(word), ...this.#body(word) }));
   }
 

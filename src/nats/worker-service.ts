@@ -11,6 +11,7 @@ import { Discovery } from "./discovery.ts";
 import { longPollKey, LongPolls } from "./long-polls.ts";
 import { WorkerMeters } from "./meters.ts";
 import { notationOf, type Notation } from "./notation.ts";
+import { mayBeAnswered } from "./reply.ts";
 import { isLongPoll, isReading, isServedVerb, makeCall, servedVerbs } from "./verbs.ts";
 
 /** Bounds of the NATS door. */
@@ -128,7 +129,7 @@ class Service implements WorkerService {
   /** Serves one request; never rejects. */
   async #serve(message: Msg): Promise<void> {
     // Nobody would learn of the answer, and whoever sends a request without a way back did not mean one.
-    if (message.reply === undefined || message.reply === "") return;
+    if (!mayBeAnswered(message)) return;
     const from = monotonicMs();
     const notation = notationOf(message.headers);
     const address = addressOf(message.subject);

@@ -75,14 +75,14 @@ export class WorkConnection {
   /**
    * Connects, however long it takes; later the connection comes back by itself whenever it is lost.
    *
-   * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials, or is not trusted. An abort throws the signal's
-   * reason.
+   * @throws MandateError `WORKLOAD_UNAUTHORIZED` when NATS does not take the credentials, or is not trusted. An abort
+   * throws the signal's reason.
    */
   static async open(options: WorkConnectionOptions, { signal, onState }: OpenOptions = {}): Promise<WorkConnection> {
     for (let place = 0; ; place++) {
       signal?.throwIfAborted();
       try {
-        return new WorkConnection(await connect(dialOptions(options)), options, onState);
+        return new WorkConnection(await dial(options), options, onState);
       } catch (thrown) {
         const refusal = refusalOfDial(thrown);
         if (refusal !== undefined) throw refusal;
@@ -193,6 +193,16 @@ const dialOptions = (options: WorkConnectionOptions): NodeConnectionOptions => (
   pingInterval: 5_000,
   ignoreAuthErrorAbort: true,
 });
+
+/**
+ * The client takes one refused login for a reason to give up, or none: then it never ends, since each server names the
+ * others. The first is right for the first connection, the second for one that comes back while keys are changed.
+ */
+async function dial(options: WorkConnectionOptions): Promise<NatsConnection> {
+  const probe = await connect({ ...dialOptions(options), ignoreAuthErrorAbort: false, reconnect: false });
+  await probe.close();
+  return connect(dialOptions(options));
+}
 
 function msgpackHeaders(): ReturnType<typeof headers> {
   const set = headers();

@@ -248,6 +248,27 @@ describe("the subject", () => {
     expect(same.body).toMatchObject({ workloadId });
   });
 
+  test("of the answer is a place for answers: no node writes to the store or asks anything for somebody else", async () => {
+    const { prefix } = await setting.admit();
+    const heard: string[] = [];
+    for (const pattern of ["$KV.>", "$JS.API.STREAM.PURGE.>", "mandate.v1.other.>"])
+      setting.client.subscribe(pattern, { callback: (_error, message) => void heard.push(message.subject) });
+    await setting.client.flush();
+    const forged = [
+      "$KV.mandate_worker_0.w.x",
+      "$JS.API.STREAM.PURGE.KV_x",
+      "mandate.v1.other.app.work.start",
+      "$SRV.x",
+    ];
+    for (const reply of forged) {
+      setting.client.publish(`${prefix}.work.start`, "{}", { reply });
+      setting.client.publish("$SRV.INFO", "", { reply });
+    }
+    await refusalOf(setting.ask(`${prefix}.work.start`, {}));
+    await setting.client.request("$SRV.PING", "");
+    expect(heard.filter((subject) => forged.includes(subject))).toEqual([]);
+  });
+
   test("carries any identifier, encoded", async () => {
     const scope = { tenantId: "a.b *>", applicationId: "ü😀" };
     const { workloadId } = await setting.admit({
