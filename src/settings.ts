@@ -266,6 +266,12 @@ export const settings = {
     initial: "1000",
     doc: "How often the node looks for expired leases and passed deadlines.",
   }),
+  agingMs: setting({
+    variable: "MANDATE_AGING_MS",
+    flag: "aging-ms",
+    shape: wholeText(1_000, 31_536_000_000),
+    doc: "How long work waits for each step of priority that it gains, so that none starves; without it priority alone decides.",
+  }),
   commitDeadlineMs: setting({
     variable: "MANDATE_COMMIT_DEADLINE_MS",
     flag: "commit-deadline-ms",

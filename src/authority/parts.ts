@@ -52,6 +52,8 @@ export interface AuthorityOptions {
   readonly timers?: Timers;
   readonly wall?: Clock;
   readonly passIntervalMs?: number;
+  /** How long work waits for each step of priority that it gains, ms; absent: none. The same at every node. */
+  readonly agingMs?: number;
   readonly clockSkewMaxMs?: number;
   readonly commitDeadlineMs?: number;
   /** How the executor waits between rounds of a contested decision. */
@@ -117,6 +119,7 @@ export function assembleParts(
     now,
     timers,
     ...hooks,
+    agingMs: options.agingMs,
     onRevocation: () => access.revoked(),
     onRegistry: (key) => claimNext.registryChanged(key),
     onNode: (node) => {

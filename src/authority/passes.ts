@@ -6,8 +6,10 @@ import { decideRecover, isLeaseLost } from "../core/workload/recovery.ts";
 import { instantOf } from "../core/workload/transition.ts";
 import type { Projected } from "../store/projection/projected.ts";
 import type { Projection } from "../store/projection/projection.ts";
+import { queueOf } from "../store/projection/ready-queues.ts";
 import type { Executor } from "./executor.ts";
 import type { Seen } from "./records.ts";
+import { inTurns } from "./turns.ts";
 
 /** How many workloads a pass works on at once: 5,000 leases that end in one second must not stampede. */
 const PASS_CONCURRENCY = 32;
@@ -83,7 +85,7 @@ export class Passes {
     decide: (seen: Seen, instant: Instant) => Decision<boolean>,
   ): Promise<readonly string[]> {
     const done: string[] = [];
-    const queue = due.values();
+    const queue = inTurns(due, ({ record }) => queueOf(record));
     const lane = async (): Promise<void> => {
       for (const { record } of queue) {
         const { workloadId } = record;

@@ -12,6 +12,7 @@ import { startWorkerService, type WorkerService } from "../nats/worker-service.t
 import type { JetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { GatedAuthority } from "./gated-authority.ts";
 import { NodeMetrics } from "./node-metrics.ts";
+import { httpCertificateOf } from "./http-certificate.ts";
 import { natsConnectionOf } from "./nats-login.ts";
 import { openNodeStore } from "./open-store.ts";
 
@@ -91,6 +92,7 @@ export class Node {
       metrics: registry,
       port: config.httpPort,
       host: config.httpHost,
+      tls: httpCertificateOf(config),
       config: {
         inFlightMax: config.requestsMax,
         waitersMax: config.waitersMax,
@@ -136,6 +138,19 @@ export class Node {
     await authority.resync();
   }
 
+  /** Reads the certificate of HTTP again, so that it can be replaced without a restart. A bad one is not taken. */
+  renewCertificate(): void {
+    const { config, log } = this.#options;
+    try {
+      const certificate = httpCertificateOf(config);
+      if (certificate === undefined) return;
+      this.#http.renewCertificate(certificate);
+      log.info({ file: config.httpTlsCert }, "HTTP has read its certificate again");
+    } catch (thrown) {
+      log.error({ err: thrown }, "HTTP's certificate can't be read; the one before stays");
+    }
+  }
+
   /** Takes nothing new, finishes what is under way, and lets everything go. */
   async stop(): Promise<void> {
     const { config, log } = this.#options;
@@ -178,6 +193,7 @@ export class Node {
         secretPrefixes: [...defaultRules.secretPrefixes, ...config.secretPrefixes],
       },
       passIntervalMs: config.passIntervalMs,
+      ...(config.agingMs === undefined ? {} : { agingMs: config.agingMs }),
       clockSkewMaxMs: config.clockSkewMaxMs,
       commitDeadlineMs: config.commitDeadlineMs,
       onCall: (call, code, tookMs) => this.#metrics.called(call, code, tookMs),

@@ -1,7 +1,7 @@
 /**
  * Goal: whatever registers, is heard, drains, claims, ends claims and reconciles, in whatever order and through whatever
  * nodes, a worker never has more claims than its concurrency gives, no claim is counted twice, and every commit keeps the
- * invariants of a worker (src/core/worker/invariants.ts). Placement does not depend on an order, and turns starve nobody.
+ * invariants of a worker (src/core/worker/invariants.ts). Placement does not depend on an order.
  * Method: random sequences of steps by three nodes, each of which decides on a view of its own that may be several commits
  * old, and commits only if the keys that it guards are as it saw them. A failure prints fast-check's seed and path:
  * MANDATE_TEST_SEED=<seed> runs the same sequences again, MANDATE_TEST_RUNS=<number> runs more of them.
@@ -26,7 +26,6 @@ import {
   supersededSlots,
   type WorkerSeen,
 } from "../../src/core/worker/slots.ts";
-import { nextTurn, noTurns, turnsBetween } from "../../src/core/worker/turns.ts";
 import { sameValue } from "../../src/core/workload/same-value.ts";
 import { admitted, claimed, frozen, T0 } from "../unit/core/fixtures.ts";
 import { heartbeatOf, ready, register, withClaims } from "../unit/worker/fixtures.ts";
@@ -322,39 +321,6 @@ describe("random candidates", () => {
         },
       ),
       { ...parameters, numRuns: Math.min(parameters.numRuns, 500) },
-    );
-  });
-});
-
-describe("random queues", () => {
-  const queues = fc.uniqueArray(
-    fc.record({ key: fc.string({ maxLength: 3 }), weight: fc.integer({ min: 1, max: 20 }) }),
-    {
-      selector: ({ key }) => key,
-      minLength: 2,
-      maxLength: 6,
-    },
-  );
-
-  it("get their turns within the bound, however the others come and go", () => {
-    fc.assert(
-      fc.property(queues, fc.array(fc.nat({ max: 63 }), { minLength: 50, maxLength: 200 }), (all, presences) => {
-        const [steady] = all;
-        assert(steady !== undefined, "there is a queue");
-        let turns = noTurns;
-        let since = new Map<string, number>();
-        for (const presence of presences) {
-          const present = all.filter((queue, place) => queue === steady || (presence >> place) % 2 === 1);
-          const next = nextTurn(present, turns);
-          assert(next !== undefined, "somebody has a turn");
-          turns = next.turns;
-          if (next.key === steady.key) since = new Map();
-          else since.set(next.key, (since.get(next.key) ?? 0) + 1);
-          for (const { key, weight } of all)
-            assert((since.get(key) ?? 0) <= turnsBetween(steady.weight, weight), `${key} had too many turns`);
-        }
-      }),
-      parameters,
     );
   });
 });

@@ -43,6 +43,19 @@ export const rankOf = ({ priority, createdAt, workloadId }: WorkloadRecord): Ran
 export const compareRank = (left: Rank, right: Rank): number =>
   right.priority - left.priority || left.createdAt - right.createdAt || compareText(left.workloadId, right.workloadId);
 
+export type RankOrder = (left: Rank, right: Rank) => number;
+
+/**
+ * The order in which a queue is given out. With `agingMs` waiting counts: a workload that came that much earlier stands
+ * where one of the next higher priority does, so that a steady flow of what is more important lets nothing starve
+ * (contract 2.4). All of them age alike, so the order of two never changes.
+ */
+export function readyOrder(agingMs: number | undefined): RankOrder {
+  if (agingMs === undefined) return compareRank;
+  const standing = ({ priority, createdAt }: Rank): number => priority - createdAt / agingMs;
+  return (left, right) => standing(right) - standing(left) || compareRank(left, right);
+}
+
 /** Something that is due at an instant. */
 export interface Due {
   readonly at: number;

@@ -8,7 +8,7 @@ import { isRegistryKey, META_KEY, scopeOfKey } from "../keys.ts";
 import type { Entry, Follower, FollowState, Shard, Store } from "../store.ts";
 import { projectedOf, type Projected } from "./projected.ts";
 import { HeldWorkload, WarmRecords } from "./held-workload.ts";
-import type { ReadyHooks } from "./ready-queues.ts";
+import type { ReadyOptions } from "./ready-queues.ts";
 import { Registry } from "./registry.ts";
 import { WorkloadIndex } from "./workload-index.ts";
 
@@ -64,7 +64,7 @@ const followed = ["w", "k", "s", "p", "g", "n", "m"] as const;
 /** A node that has not been heard of for this long is forgotten, ms. Its heartbeat vanished from the store long before. */
 const NODE_FORGOTTEN_MS = 600_000;
 
-export interface ProjectionOptions extends ReadyHooks {
+export interface ProjectionOptions extends ReadyOptions {
   readonly store: Store;
   readonly log: Log;
   /** The authority's time, ms. */

@@ -3,7 +3,7 @@ import type { WorkloadRecord } from "../../core/workload/record.ts";
 import { instantOf } from "../../core/workload/transition.ts";
 import { laneOf, needsOf, type Ability, type Needs } from "./ability.ts";
 import { mergedRanks } from "./merged-ranks.ts";
-import { compareDue, compareRank, rankOf, type Due, type Rank } from "./projected.ts";
+import { compareDue, rankOf, readyOrder, type Due, type Rank, type RankOrder } from "./projected.ts";
 import { SortedSet } from "./sorted-set.ts";
 
 /** What a worker may be given now, all with the same needs. */
@@ -29,6 +29,11 @@ export interface ReadyHooks {
   readonly onLater: (at: number) => void;
 }
 
+export interface ReadyOptions extends ReadyHooks {
+  /** How long work waits for each step of priority that it gains, ms; absent: priority alone decides. */
+  readonly agingMs?: number | undefined;
+}
+
 /**
  * READY workloads by application, what is claimable now apart from what is early or waits for a dependency. Within an
  * application one lane for each set of needs, so that a worker never walks past work it can't take.
@@ -39,9 +44,11 @@ export class ReadyQueues {
   readonly #queues = new Map<string, Map<string, Lane>>();
   readonly #later = new SortedSet<Due>(compareDue);
   readonly #hooks: ReadyHooks;
+  readonly #order: RankOrder;
 
-  constructor(hooks: ReadyHooks) {
-    this.#hooks = hooks;
+  constructor(options: ReadyOptions) {
+    this.#hooks = options;
+    this.#order = readyOrder(options.agingMs);
   }
 
   /** Files a record anew; call it when the record, or a dependency of it, has changed. */
@@ -102,7 +109,7 @@ export class ReadyQueues {
     const walks: Iterator<Rank>[] = [];
     for (const lane of this.#queues.get(queue)?.values() ?? [])
       if (ability.accepts(lane.needs)) walks.push(lane.ranks.items());
-    yield* mergedRanks(walks);
+    yield* mergedRanks(walks, this.#order);
     return undefined;
   }
 
@@ -113,7 +120,7 @@ export class ReadyQueues {
     let lanes = this.#queues.get(queue);
     if (lanes === undefined) this.#queues.set(queue, (lanes = new Map()));
     let lane = lanes.get(laneName);
-    if (lane === undefined) lanes.set(laneName, (lane = { needs, ranks: new SortedSet(compareRank) }));
+    if (lane === undefined) lanes.set(laneName, (lane = { needs, ranks: new SortedSet(this.#order) }));
     const rank = rankOf(record);
     lane.ranks.add(rank);
     this.#places.set(record.workloadId, { kind: "lane", queue, lane: laneName, rank });

@@ -6,7 +6,7 @@ import { heldStates, type WorkloadState } from "../../core/workload/states.ts";
 import { HeldWorkload } from "./held-workload.ts";
 import { outlineOf, type Outline } from "./outline.ts";
 import { compareDue, compareRank, type Due, type Projected, type Rank } from "./projected.ts";
-import { queueOf, ReadyQueues, type ReadyHooks } from "./ready-queues.ts";
+import { queueOf, ReadyQueues, type ReadyOptions } from "./ready-queues.ts";
 import { SortedSet } from "./sorted-set.ts";
 
 /** What was filed for a record, so that it can be taken out again. */
@@ -59,7 +59,7 @@ export class WorkloadIndex {
   readonly #ready: ReadyQueues;
   readonly #now: () => number;
 
-  constructor(options: { readonly now: () => number } & ReadyHooks) {
+  constructor(options: { readonly now: () => number } & ReadyOptions) {
     this.#now = options.now;
     this.#ready = new ReadyQueues(options);
   }
