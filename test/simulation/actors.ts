@@ -75,6 +75,25 @@ export const operating: Actor = async (world, pieces) => {
   }
 };
 
+/** Re-arms work that is dead at the very moment at which somebody claims the work that waited for its death. */
+export const reviving: Actor = async (world, pieces) => {
+  const { draw } = world;
+  const mourners = pieces.filter(({ mourned }) => mourned !== undefined);
+  while (mourners.length > 0 && world.phase === "safety") {
+    await world.sleep(draw.between(50, 400));
+    const mourner = draw.pick(mourners);
+    const workloadId = mourner.mourned ?? "";
+    const mark = world.ledger.nextMark();
+    const read = await world.want("get", { mark, arguments: { workloadId }, workloadId, repeatable: true });
+    if (read === undefined || "code" in read || read.answer.state !== "DEAD_LETTER") continue;
+    const own = world.ledger.nextMark();
+    const call = { workloadId, actor: own, requestId: own };
+    const claiming = claimOne(world, [mourner]);
+    await world.want("retry", { mark: own, arguments: call, workloadId, repeatable: true });
+    await Promise.all((await claiming).map((claim) => execute(world, claim)));
+  }
+};
+
 /** Claims and executes, more or less well; in the end always well. */
 export const working: Actor = async (world, pieces) => {
   const { draw } = world;

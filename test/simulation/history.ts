@@ -13,6 +13,8 @@ export interface Version {
   readonly at: number;
   readonly action: string;
   readonly operationId: string;
+  /** The ring that was stored with it. */
+  readonly operations: readonly string[];
   /** The revision that the commit was guarded by; 0: that it was absent. */
   readonly guard: number | undefined;
 }
@@ -50,12 +52,19 @@ export function readHistory(commits: readonly LoggedCommit[]): History {
         at,
         action: entry.provenance["action"] ?? "",
         operationId,
+        operations: entry.operations,
         guard: guards.get(entry.key),
       });
     }
   }
   return { versions, payloads, hash: digest.digest("hex"), commits: commits.length };
 }
+
+/** The process that an operation is of, by its nonce. */
+export const processOf = (operationId: string): string => /:(\dg\d+_)/.exec(operationId)?.[1] ?? "";
+
+/** The node that an operation is of, whichever of its processes did it. */
+export const nodeOf = (operationId: string): string => `node-${processOf(operationId).charAt(0)}`;
 
 /** What a commit added to the history of its workload. */
 export const addedEvents = ({ before, record }: Version): readonly WorkloadEvent[] =>

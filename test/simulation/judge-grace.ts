@@ -1,5 +1,5 @@
 import { LEASE_GRACE_MAX_MS } from "../../src/core/workload/fence.ts";
-import type { History } from "./history.ts";
+import { processOf, type History } from "./history.ts";
 import type { World } from "./world.ts";
 
 /** How long a commit may be under way after it was decided: it is tried for ten seconds, and a try may be late, ms. */
@@ -17,7 +17,7 @@ export function judgeGrace(world: Pick<World, "turns">, history: History): reado
     for (const { action, before, at, operationId, revision } of versions) {
       const claim = before?.currentClaim;
       if (action !== "recover" || claim === undefined) continue;
-      const nonce = /:(\dg\d+_)/.exec(operationId)?.[1] ?? "";
+      const nonce = processOf(operationId);
       const lengthMs = Math.min(claim.expiresAt - claim.lastHeartbeat, LEASE_GRACE_MAX_MS);
       const turns = world.turns.get(nonce) ?? [];
       const couldDecide = turns.some(({ at: since, ready }, index) => {
@@ -27,6 +27,33 @@ export function judgeGrace(world: Pick<World, "turns">, history: History): reado
       });
       if (!couldDecide)
         faults.push(`${workloadId} at ${revision}: ${nonce} recovered a lease it could not have renewed`);
+    }
+  return faults;
+}
+
+/** What only the holder of a lease may do. */
+const holders: readonly string[] = ["start", "heartbeat", "checkpoint", "complete", "fail", "confirm-cancel"];
+
+/**
+ * No worker's call is granted after the end of its lease, unless by a process that lets it live on: one that was not
+ * able to serve for all of the lease's length, or half a minute, before it decided (contract 1.8, 5.5).
+ */
+export function judgeLateWrites(world: Pick<World, "turns">, history: History): readonly string[] {
+  const faults: string[] = [];
+  for (const [workloadId, versions] of history.versions)
+    for (const { action, before, operationId, record, revision } of versions) {
+      const claim = before?.currentClaim;
+      // The instant of the decision, by the process's own view of the store's time.
+      const decidedAt = record.updatedAt;
+      if (!holders.includes(action) || claim === undefined || decidedAt < claim.expiresAt) continue;
+      const lengthMs = Math.min(claim.expiresAt - claim.lastHeartbeat, LEASE_GRACE_MAX_MS);
+      const turns = world.turns.get(processOf(operationId)) ?? [];
+      const served = turns.some(({ at: since, ready }, index) => {
+        const until = turns[index + 1]?.at ?? Number.POSITIVE_INFINITY;
+        return ready && since <= decidedAt - lengthMs - TOLERANCE_MS && decidedAt + TOLERANCE_MS < until;
+      });
+      if (served)
+        faults.push(`${workloadId} at ${revision}: ${action} ${decidedAt - claim.expiresAt} ms after its lease`);
     }
   return faults;
 }

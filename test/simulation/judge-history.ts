@@ -1,5 +1,7 @@
 import { findBrokenInvariants, findBrokenSuccession } from "../../src/core/workload/invariants.ts";
 import { attemptBudgetOf } from "../../src/core/workload/retry-policy.ts";
+import { sameValue } from "../../src/core/workload/same-value.ts";
+import { OPERATION_RING } from "../../src/store/store.ts";
 import { addedEvents, type History, type Version } from "./history.ts";
 
 /** How far a node's estimate of the store's time may run ahead of it, ms: drift between two sightings. */
@@ -17,6 +19,8 @@ export function judgeHistory(history: History): readonly string[] {
       for (const broken of findBrokenSuccession(version.before, version.record)) say(broken);
       const guard = versions[index - 1]?.revision ?? 0;
       if (version.guard !== guard) say(`it was guarded by ${version.guard}, and stands on ${guard}`);
+      const ring = versions.slice(0, index + 1).map(({ operationId }) => operationId);
+      if (!sameValue(version.operations, ring.slice(-OPERATION_RING))) say(`its ring is ${version.operations.join()}`);
       for (const fault of [...judgeTimes(version), ...judgeBurial(version), ...judgeHolder(version)]) say(fault);
     }
   }

@@ -3,7 +3,7 @@ import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { sameValue } from "../../src/core/workload/same-value.ts";
 import { OPERATION_RING } from "../../src/store/store.ts";
 import { effectsOf, type Effect } from "./effects.ts";
-import { textOf, type History, type Version } from "./history.ts";
+import { nodeOf, textOf, type History, type Version } from "./history.ts";
 import { answersOf, surelyNothing, type Try, type Wish } from "./ledger.ts";
 
 /** The kind of effect that a call has. */
@@ -50,8 +50,11 @@ function judgeWish(wish: Wish, effects: readonly Effect[], history: History): re
     if (heard.kind === "refused" && (heard.code.startsWith("bug") || heard.code === "INTERNAL_ERROR"))
       faults.push(`it met a bug: ${heard.code}`);
   // A start shares its mark with the claim that started the work itself, so its absence says nothing about it.
-  if (wish.name !== "start" && wish.name !== "confirmCancel" && surelyNothing(wish) && effects.length > 0)
-    faults.push(`it was surely refused (${codesOf(wish)}), and is committed at ${effects[0]?.version.revision}`);
+  if (wish.name !== "start" && wish.name !== "confirmCancel") {
+    if (surelyNothing(wish) && effects.length > 0)
+      faults.push(`it was surely refused (${codesOf(wish)}), and is committed at ${effects[0]?.version.revision}`);
+    faults.push(...judgeOwnWord(wish, effects));
+  }
   faults.push(...judgeOneEffect(wish, effects), ...judgeForgotten(wish, effects, history));
   const answers = answersOf(wish);
   const [first] = answers;
@@ -73,6 +76,24 @@ function judgeHandedOut(wish: Wish, effects: readonly Effect[]): readonly string
       ? []
       : [`it was answered ${shown(answer)}, and ${record.workloadId} was taken too`],
   );
+}
+
+/**
+ * A node that was asked but once tells what it did itself: it neither refuses for good what it committed, nor says that
+ * somebody else created what it created.
+ */
+function judgeOwnWord(wish: Wish, effects: readonly Effect[]): readonly string[] {
+  return wish.tries.flatMap(({ nodeId, heard }) => {
+    if (wish.tries.filter((other) => other.nodeId === nodeId).length > 1) return [];
+    const own = effects.find(({ version }) => nodeOf(version.operationId) === nodeId);
+    if (own === undefined) return [];
+    const { revision } = own.version;
+    if (heard.kind === "refused" && heard.definite)
+      return [`${nodeId} refused it with ${heard.code}, and had committed it at ${revision}`];
+    if (heard.kind === "answered" && wish.name === "admit" && !(heard.answer as Answers["admit"]).created)
+      return [`${nodeId} said that it was there already, and had created it at ${revision}`];
+    return [];
+  });
 }
 
 const codesOf = ({ tries }: Wish): string =>

@@ -16,6 +16,8 @@ export interface Piece {
   readonly workloadId: string;
   readonly scope: (typeof scopes)[number];
   readonly gated: boolean;
+  /** The work that must be dead before this may run. */
+  readonly mourned: string | undefined;
   readonly variants: readonly [Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>];
 }
 
@@ -30,9 +32,11 @@ function policiesOf(draw: Draw): Readonly<Record<string, unknown>> {
     executionMs: maybe(draw, 0.3, () => draw.between(1000, 15_000)),
     heartbeatMs: maybe(draw, 0.2, () => draw.between(1000, 6000)),
     overallMs: maybe(draw, 0.1, () => draw.between(10_000, 90_000)),
-    approvalMs: gated ? maybe(draw, 0.3, () => draw.between(3000, 60_000)) : undefined,
+    approvalMs: gated ? maybe(draw, 0.4, () => draw.between(500, 20_000)) : undefined,
   };
-  const retryOn = ["timeout", "worker_failure", "transient_connection"].filter(() => draw.chance(0.8));
+  // Some die of their first failure, and may be re-armed the more often.
+  const retriedShare = draw.pick([0, 0.8, 0.8]);
+  const retryOn = ["timeout", "worker_failure", "transient_connection"].filter(() => draw.chance(retriedShare));
   return {
     retryPolicy: {
       maxAttempts: draw.between(1, 4),
@@ -54,10 +58,10 @@ export function planPieces(draw: Draw): readonly Piece[] {
     const policies = policiesOf(draw);
     const scope = draw.chance(0.6) ? scopes[0] : draw.pick(scopes);
     const siblings = pieces.filter((piece) => piece.scope === scope);
-    const earlier = siblings.length > 0 && draw.chance(0.25) ? [draw.pick(siblings)] : [];
+    const earlier = siblings.length > 0 && draw.chance(0.35) ? [draw.pick(siblings)] : [];
     const dependencies = earlier.map(({ workloadId }) => ({
       workloadId,
-      requiredState: draw.pick(["SUCCEEDED", "SUCCEEDED", "DEAD_LETTER"]),
+      requiredState: draw.pick(["SUCCEEDED", "DEAD_LETTER"]),
     }));
     const first = {
       ...scope,
@@ -78,6 +82,7 @@ export function planPieces(draw: Draw): readonly Piece[] {
       workloadId: admittedIdOf(first),
       scope,
       gated: "approval" in policies,
+      mourned: dependencies.find(({ requiredState }) => requiredState === "DEAD_LETTER")?.workloadId,
       variants: [first, { ...first, definitionRevision: "2" }],
     });
   }

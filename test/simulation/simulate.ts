@@ -1,11 +1,12 @@
-import type { Page } from "../../src/authority/api.ts";
+import { boundaryError } from "../../src/authority/failures.ts";
+import { MandateError } from "../../src/core/errors.ts";
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { nextDeadline } from "../../src/core/workload/deadlines.ts";
 import { settledStates } from "../../src/core/workload/states.ts";
-import { approving, operating, requesting, working } from "./actors.ts";
+import { approving, operating, requesting, reviving, working } from "./actors.ts";
 import { disturbing, mend } from "./disturbing.ts";
 import { readHistory, type History } from "./history.ts";
-import { judgeGrace } from "./judge-grace.ts";
+import { judgeGrace, judgeLateWrites } from "./judge-grace.ts";
 import { judgeHistory } from "./judge-history.ts";
 import { judgeRefusals } from "./judge-refusals.ts";
 import { judgeWishes } from "./judge-wishes.ts";
@@ -33,7 +34,7 @@ export interface Report {
 export async function simulate(seed: number): Promise<Report> {
   const world = new World(seed);
   const pieces = planPieces(world.draw);
-  const actors = [requesting, requesting, working, working, working, working, approving, operating];
+  const actors = [requesting, requesting, working, working, working, working, approving, operating, reviving];
   const running = actors.map((actor) => actor(world, pieces));
   const trouble = disturbing(world);
   await world.queue.advance(SAFETY_MS);
@@ -51,6 +52,7 @@ export async function simulate(seed: number): Promise<Report> {
     ...judgeWishes(world.ledger.wishes, history),
     ...judgeRefusals(world.ledger.wishes, history),
     ...judgeGrace(world, history),
+    ...judgeLateWrites(world, history),
     ...judgeRest(recordsOf(world)),
     ...(await judgeViews(world, history)),
   ];
@@ -87,8 +89,12 @@ async function judgeViews(world: World, history: History): Promise<readonly stri
       faults.push(`${nodeId} is not ready in the end: ${reasons.join("; ")}`);
       continue;
     }
-    const page: Page = (await world.queue.settle(node.authority.page({}, { limit: 1000 }))).answer;
-    const seen = new Map(page.workloads.map((workload) => [workload.workloadId, workload]));
+    const page = await world.queue.settle(node.authority.page({}, { limit: 1000 }).catch(boundaryError));
+    if (page instanceof MandateError) {
+      faults.push(`${nodeId} can't show what there is: ${page.code}, ${page.message}`);
+      continue;
+    }
+    const seen = new Map(page.answer.workloads.map((workload) => [workload.workloadId, workload]));
     for (const [workloadId, versions] of history.versions) {
       const wanted = versions.at(-1)?.record;
       const shown = seen.get(workloadId);

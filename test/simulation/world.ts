@@ -74,7 +74,7 @@ export class World {
     this.shards = this.draw.pick([1, 1, 3]);
     this.log = new SimulatedLog({ clock: this.queue, queue: this.queue, seed, history: true, shards: this.shards });
     this.answerLost = this.draw.pick([0, 0.05, 0.2]);
-    this.weather = this.draw.pick([calmFaults, mildFaults, roughFaults, lyingFaults]);
+    this.weather = this.draw.pick([calmFaults, mildFaults, roughFaults, lyingFaults, muteFaults]);
     this.#commitDeadlineMs = this.draw.pick([1500, 4000, 10_000]);
     const faults = this.weather;
     this.slots = Array.from({ length: NODES }, (_, index) => {
@@ -193,6 +193,9 @@ const mildFaults: Faults = {
 
 /** Servers that were deposed speak up again and again, and what a follower is told comes in any order. */
 const lyingFaults: Faults = { ...mildFaults, falseRefusal: 0.25, staleRead: 0.5, followReorder: 0.1 };
+
+/** All that is sent arrives, and its answer often does not. */
+const muteFaults: Faults = { ...calmFaults, replyLost: 0.15 };
 
 const heardOf = (cause: unknown): Heard => {
   if (!(cause instanceof MandateError))
