@@ -1,6 +1,7 @@
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Log } from "../base/log.ts";
@@ -14,12 +15,27 @@ export interface HttpServerOptions extends Omit<HttpAppOptions, "stopping"> {
   readonly port: number;
   /** A node in open mode takes 127.0.0.1 alone (contract 4.3), which is the default. */
   readonly host?: string;
+  /** With it the door is HTTPS, and nothing is answered without. */
+  readonly tls?: HttpCertificate | undefined;
+}
+
+/** What a server shows to prove who it is, in PEM form. */
+export interface HttpCertificate {
+  /** Its certificate, and those of whoever vouches for it. */
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface HttpServer {
-  /** Where it answers: `http://127.0.0.1:<port>`. */
+  /** Where it answers: `http://127.0.0.1:<port>`, or `https://`. */
   readonly url: string;
   readonly port: number;
+  /**
+   * Shows another certificate to who connects from now on; connections that are up stay. Nothing without TLS.
+   *
+   * @throws the system's error when the two don't fit together; then it goes on with the one it has.
+   */
+  renewCertificate(certificate: HttpCertificate): void;
   /**
    * Takes no more connections, ends event streams and long polls, lets requests under way finish for `graceMs` at most,
    * and cuts off what is left then.
@@ -91,6 +107,14 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>, graceMs
   clearTimeout(timer);
 }
 
+type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+function makeServer(tls: HttpCertificate | undefined, listener: Listener): Server | TlsServer {
+  const options = { keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true };
+  if (tls === undefined) return createServer(options, listener);
+  return createTlsServer({ ...options, ...tls, minVersion: "TLSv1.2" }, listener);
+}
+
 /**
  * Serves the HTTP door of a node (contract 6.2).
  *
@@ -110,7 +134,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const listener = getRequestListener(app.fetch, {
     errorHandler: (thrown) => answerOutside(thrown, options.log),
   });
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true }, (incoming, outgoing) => {
+  const server = makeServer(options.tls, (incoming, outgoing) => {
     if (stopping.signal.aborted) outgoing.setHeader("connection", "close");
     void listener(incoming, outgoing);
   });
@@ -124,11 +148,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   server.on("clientError", refuseConnection);
   server.on("checkContinue", (incoming, outgoing) => answerExpectation(server, incoming, outgoing));
   const { port } = await listen(server, options.port);
-  const url = `http://${OPEN_MODE_HOST}:${port}`;
+  const url = `${options.tls === undefined ? "http" : "https"}://${OPEN_MODE_HOST}:${port}`;
   options.log.info({ url }, "HTTP answers, in open mode: any caller on this machine is believed");
   return {
     url,
     port,
+    renewCertificate: (certificate) => {
+      if (server instanceof TlsServer) server.setSecureContext({ ...certificate, minVersion: "TLSv1.2" });
+    },
     stop: (graceMs = 5_000) => {
       stopping.abort();
       return closeServer(server, sockets, graceMs);

@@ -56,6 +56,7 @@ export async function serve(config: Config, version: string): Promise<number> {
   }
   // An operator who does not trust a node's view has it built anew.
   process.on("SIGUSR2", () => void node.resync());
+  process.on("SIGHUP", () => node.renewCertificate());
   const running = node.run().then(
     () => undefined,
     (thrown: unknown) => thrown,
