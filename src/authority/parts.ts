@@ -160,7 +160,7 @@ export function assembleParts(
   const operationIds = new OperationIds(nonce);
   const records = new Records(store, projection);
   const access = new Access({ records, projection, now, skewMs: clockSkewMaxMs, timers });
-  const slots = new Slots(projection);
+  const slots = new Slots(projection, nodeId);
   const workerRecords = new WorkerRecords({ store, projection, slots });
   const claimants = new Claimants({ records: workerRecords, slots });
   const executor = new Executor({

@@ -1,3 +1,4 @@
+import { spreadHash } from "../base/hash.ts";
 import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
 import { slotsOfClaim, type ClaimSlots, type SlotPlace } from "../core/worker/claim-slots.ts";
 import type { PoolRecord, Slot, SlotHold, WorkerRecord } from "../core/worker/record.ts";
@@ -33,11 +34,14 @@ const tried: SlotHold = { claimId: "", workloadId: "", workerId: "", incarnation
  */
 export class Slots {
   readonly #projection: Projection;
+  /** Where this node begins to look among free slots: nodes that claim for one worker, or one pool, at once rarely meet. */
+  readonly #spread: number;
   /** Slots that claims of this node are about to take, by the key of their owner's without the index. */
   readonly #trying = new Map<string, Set<number>>();
 
-  constructor(projection: Projection) {
+  constructor(projection: Projection, nodeId: string) {
     this.#projection = projection;
+    this.#spread = spreadHash(nodeId);
   }
 
   /** Slots of a worker or a pool that were ever taken, as the view has them. */
@@ -56,7 +60,8 @@ export class Slots {
     if (pool?.maxConcurrency !== undefined)
       owners.push({ scope: worker, ownerId: pool.poolId, limit: pool.maxConcurrency });
     const places = owners.flatMap((owner): readonly SlotPlace[] => {
-      const [index] = this.#open(owner, 1);
+      const open = this.#open(owner, owner.limit);
+      const index = open[this.#spread % open.length];
       return index === undefined ? [] : [{ ownerId: owner.ownerId, index }];
     });
     const [own, pooled] = places;
