@@ -1,0 +1,122 @@
+import type { ChaosMutant } from "./mutant.ts";
+
+/** Mutants of what the simulation has no part in: the real store, real clocks, the workers' library. */
+export const chaosMutants: readonly ChaosMutant[] = [
+  {
+    name: "guard-not-sent",
+    broken: "A write goes to the server without the revision that it builds on.",
+    rule: "5.3",
+    edits: [
+      {
+        file: "src/store/jetstream/prepared-commit.ts",
+        find: `      headerLine("Nats-Expected-Last-Subject-Sequence", expected) +\n`,
+        replace: "",
+      },
+    ],
+    foundBy: ["complete-history"],
+    scenario: "rolling",
+    seed: 1,
+    minutes: 0.4,
+  },
+  {
+    name: "silence-taken-for-no",
+    broken: "A write whose answer did not come is refused as if it could not have landed.",
+    rule: "5.3",
+    edits: [
+      {
+        file: "src/store/jetstream/attempt.ts",
+        find: `return { kind: "lost", cause: "no answer in time" };`,
+        replace: `return { kind: "unacceptable", cause: "no answer in time" };`,
+      },
+      {
+        file: "src/store/jetstream/attempt.ts",
+        find: `return { kind: "lost", cause: "the connection broke before the answer" };`,
+        replace: `return { kind: "unacceptable", cause: "the connection broke before the answer" };`,
+      },
+    ],
+    foundBy: ["refused-effects"],
+    scenario: "partitions",
+    seed: 1,
+    minutes: 0.5,
+  },
+  {
+    name: "lagging-replica-believed",
+    broken: "A read is answered by whichever replica comes first, however far it lags behind.",
+    rule: "5.3",
+    edits: [
+      {
+        file: "src/store/jetstream/reader.ts",
+        find: `if (Number(closing.get("Nats-UpTo-Sequence")) < newness.revision) return { kind: "old" };`,
+        replace: "",
+      },
+      {
+        file: "src/store/jetstream/reader.ts",
+        find: `if (mark === undefined || mark.revision < newness.barrier) return { kind: "old" };`,
+        replace: "",
+      },
+    ],
+    foundBy: ["true-refusals"],
+    scenario: "partitions",
+    seed: 1,
+    minutes: 0.5,
+  },
+  {
+    name: "interruption-skipped",
+    broken: "What is committed while a follower is broken off is never delivered to it.",
+    rule: "5.4",
+    edits: [
+      {
+        file: "src/store/jetstream/consumer.ts",
+        find: `{ deliver_policy: "by_start_sequence", opt_start_seq: after + 1 }`,
+        replace: `{ deliver_policy: "new" }`,
+      },
+    ],
+    foundBy: ["equal-views"],
+    scenario: "leader-kills",
+    seed: 1,
+    minutes: 0.5,
+  },
+  {
+    name: "own-clock-believed",
+    broken: "A node judges leases by its machine's clock, however far that is from the store's.",
+    rule: "5.5",
+    edits: [
+      {
+        file: "src/authority/parts.ts",
+        find: "const now = clock === undefined ? () => storeTime.now() : () => clock.now();",
+        replace: "const now = clock === undefined ? () => wall.now() : () => clock.now();",
+      },
+      {
+        file: "src/authority/parts.ts",
+        find: "const clockSkewMaxMs = options.clockSkewMaxMs ?? 2000;",
+        replace: "const clockSkewMaxMs = Number.POSITIVE_INFINITY;",
+      },
+    ],
+    foundBy: ["timely-passes"],
+    scenario: "clocks",
+    seed: 1,
+    minutes: 0.5,
+  },
+  {
+    name: "lease-not-watched",
+    broken: "A worker that can't renew its lease goes on until somebody tells it.",
+    rule: "6.4",
+    edits: [
+      {
+        file: "src/sdk/execution.ts",
+        find: `    this.#abort(new WorkStopped("lease_lost", "the lease could not be renewed in time"));\n`,
+        replace: "",
+      },
+      {
+        file: "src/sdk/execution.ts",
+        find: `    this.#abort(new WorkStopped("lease_lost", \`the authority says that the lease is over (\${code})\`));
+    this.#lost.resolve("lost");`,
+        replace: "",
+      },
+    ],
+    foundBy: ["exclusive-work"],
+    scenario: "pauses",
+    seed: 1,
+    minutes: 0.5,
+  },
+];
