@@ -119,9 +119,10 @@ export function renderNatsConfig(settings: NatsServerSettings): string {
       `  listen: "${HOST}:${cluster.routePort}"`,
       `  pool_size: ${cluster.poolSize ?? -1}`,
       `  routes: [${routes}]`,
-      ...(cluster.advertisedPort === undefined
-        ? []
-        : [`  cluster_advertise: "${HOST}:${cluster.advertisedPort}"`, "  no_advertise: true"]),
+      ...(cluster.advertisedPort === undefined ? [] : [`  cluster_advertise: "${HOST}:${cluster.advertisedPort}"`]),
+      // Under TLS clients keep to the names that they were given: what servers tell of each other are addresses, and
+      // certificates don't name those.
+      ...(cluster.advertisedPort === undefined && security === undefined ? [] : ["  no_advertise: true"]),
       // Who reached the route port unasked would be a server, and past every right of every user.
       ...(security === undefined ? [] : renderTls(security.tls, ["  verify: true"]).map((line) => `  ${line}`)),
       "}",
