@@ -43,6 +43,8 @@ export class Registration {
   readonly #lost = new AbortController();
   #seen: WorkerSeen = { lifecycle: "OFFLINE", capabilityVersion: 0, lastSeen: 0 };
   #seenAt = 0;
+  /** An operator drained it: it is given nothing until he recovers it. */
+  #drained = false;
   #beating: Promise<void> | undefined;
 
   constructor(
@@ -82,7 +84,13 @@ export class Registration {
     }
   }
 
-  /** Is heard now; whatever keeps it from that is mended: it registers, or reconciles. */
+  /** It was refused work: it is heard now, and waits for the next time if an operator wants it to do nothing. */
+  async mend(signal: AbortSignal): Promise<void> {
+    await this.beat();
+    if (this.#drained) await pause(this.#settings.heartbeatIntervalMs, signal);
+  }
+
+  /** Is heard now; whatever keeps it from that is mended: it registers, or reconciles, but not against an operator who drained it. */
   async beat(): Promise<void> {
     const { log } = this.#settings;
     const told = { ...this.#told(), health: "HEALTHY", active: this.#claims().length };
@@ -90,8 +98,15 @@ export class Registration {
     try {
       const answer = await this.#call("worker.heartbeat", { ...told, runningClaims });
       this.#note((answer as { readonly worker: WorkerSeen }).worker);
+      this.#drained = this.#seen.lifecycle === "DRAINING" || this.#seen.lifecycle === "OFFLINE";
     } catch (thrown) {
       if (!(thrown instanceof MandateError)) throw thrown;
+      // A worker that was given up for its silence is UNHEALTHY; one that was drained is as well as it said.
+      if (thrown.code === "WORKER_RECOVERY_REQUIRED" && thrown.details?.["health"] !== "UNHEALTHY") {
+        if (!this.#drained) log.info({}, "the worker was drained; it waits until it is recovered");
+        this.#drained = true;
+        return;
+      }
       if (thrown.code === "WORKER_NOT_FOUND" || thrown.code === "WORKER_HEARTBEAT_REJECTED")
         await this.#register(this.#ending.signal);
       else if (thrown.code === "WORKER_RECOVERY_REQUIRED") await this.#reconcile();

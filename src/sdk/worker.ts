@@ -131,7 +131,7 @@ class WorkerLoop implements RunningWorker {
         if (finalCodes.includes(thrown.code)) throw thrown;
         // It was given up, or forgotten: that is mended by being heard.
         if (thrown.code === "MESH_PLACEMENT_DENIED" || thrown.code === "WORKER_NOT_FOUND")
-          await this.#registration.beat().catch(() => undefined);
+          await this.#registration.mend(signal).catch(() => undefined);
         if (thrown.code !== "WORKLOAD_OUTCOME_UNKNOWN") return false;
       }
     }

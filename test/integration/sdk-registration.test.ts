@@ -23,6 +23,13 @@ async function shown(name: string): Promise<WorkerView> {
   return (await response.json()) as WorkerView;
 }
 
+async function operate(name: string, how: "drain" | "recover" | "remove"): Promise<number> {
+  const query = new URLSearchParams(scope).toString();
+  const path = `/v1/workers/${workerIdOf({ ...scope, name })}/${how}?${query}`;
+  const headers = { "x-mandate-subject": "human:ada" };
+  return (await fetch(`${setting.nodes[0]?.url}${path}`, { method: "POST", headers })).status;
+}
+
 const lifecycleOf = (name: string, lifecycle: string): Promise<true | undefined> =>
   poll(async () => ((await shown(name)).lifecycle === lifecycle ? true : undefined), { timeoutMs: 20_000 });
 
@@ -79,17 +86,27 @@ test("a worker that was given up while its thread was busy has its place again, 
   expect(await lifecycleOf("dazed", "READY")).toBe(true);
 });
 
+test("a worker that an operator drained is given nothing until he recovers it", async () => {
+  await setting.worker({ name: "drained", heartbeatIntervalMs: 200, handler: () => "done" });
+  expect(await lifecycleOf("drained", "READY")).toBe(true);
+  expect(await operate("drained", "drain")).toBe(200);
+  expect(await lifecycleOf("drained", "OFFLINE")).toBe(true);
+  const { workloadId } = await setting.admit();
+  // Another worker does what comes later, so it was there to be taken.
+  await setting.worker({ name: "undrained", workloadKinds: ["other"], handler: () => "by another" });
+  const later = await setting.admit({ definitionId: "other" });
+  await setting.whenIn(later.workloadId, ["SUCCEEDED"]);
+  expect((await setting.client.get(workloadId)).state).toBe("READY");
+  expect((await shown("drained")).lifecycle).toBe("OFFLINE");
+  expect(await operate("drained", "recover")).toBe(200);
+  expect(await setting.whenIn(workloadId, ["SUCCEEDED"])).toMatchObject({ result: { output: "done" } });
+});
+
 test("a worker that an operator removed registers anew", async () => {
   await setting.worker({ name: "removed", heartbeatIntervalMs: 200, handler: () => "done" });
   expect(await lifecycleOf("removed", "READY")).toBe(true);
   const before = (await shown("removed")).registeredAt;
-  const query = new URLSearchParams(scope).toString();
-  const path = `/v1/workers/${workerIdOf({ ...scope, name: "removed" })}/remove?${query}`;
-  const answer = await fetch(`${setting.nodes[0]?.url}${path}`, {
-    method: "POST",
-    headers: { "x-mandate-subject": "human:ada" },
-  });
-  expect(answer.status).toBe(200);
+  expect(await operate("removed", "remove")).toBe(200);
   expect(await lifecycleOf("removed", "READY")).toBe(true);
   expect((await shown("removed")).registeredAt).toBeGreaterThan(before);
 });

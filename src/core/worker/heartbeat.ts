@@ -55,6 +55,7 @@ function checkHeartbeat(record: WorkerRecord, heartbeat: WorkerHeartbeat): Refus
   if (record.lifecycle === "OFFLINE")
     return refuse("WORKER_RECOVERY_REQUIRED", "the worker is OFFLINE; it must reconcile first", {
       lifecycle: record.lifecycle,
+      health: record.health,
     });
   return undefined;
 }
