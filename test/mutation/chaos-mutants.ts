@@ -1,6 +1,6 @@
 import type { ChaosMutant } from "./mutant.ts";
 
-/** Mutants of what the simulation has no part in: the real store, real clocks, the workers' library. */
+/** Mutants of what the simulation has no part in: the real store and real clocks. */
 export const chaosMutants: readonly ChaosMutant[] = [
   {
     name: "guard-not-sent",
@@ -94,28 +94,6 @@ export const chaosMutants: readonly ChaosMutant[] = [
     ],
     foundBy: ["timely-passes"],
     scenario: "clocks",
-    seed: 1,
-    minutes: 0.5,
-  },
-  {
-    name: "lease-not-watched",
-    broken: "A worker that can't renew its lease goes on until somebody tells it.",
-    rule: "6.4",
-    edits: [
-      {
-        file: "src/sdk/execution.ts",
-        find: `    this.#abort(new WorkStopped("lease_lost", "the lease could not be renewed in time"));\n`,
-        replace: "",
-      },
-      {
-        file: "src/sdk/execution.ts",
-        find: `    this.#abort(new WorkStopped("lease_lost", \`the authority says that the lease is over (\${code})\`));
-    this.#lost.resolve("lost");`,
-        replace: "",
-      },
-    ],
-    foundBy: ["exclusive-work"],
-    scenario: "pauses",
     seed: 1,
     minutes: 0.5,
   },

@@ -124,7 +124,7 @@ export const ruleMutants: readonly SimulationMutant[] = [
         replace: "if (approval.decision === null) return decideRepeated(approval.decision, command);",
       },
     ],
-    seeds: 60,
+    seeds: 120,
   },
   {
     name: "claimed-too-early",
@@ -176,7 +176,7 @@ export const ruleMutants: readonly SimulationMutant[] = [
         replace: "",
       },
     ],
-    seeds: 40,
+    seeds: 80,
   },
   {
     name: "cancellation-not-committed",

@@ -185,7 +185,7 @@ async function complete(world: World, claim: Claim): Promise<void> {
     ...fenceOf(claim),
     output: draw.chance(0.2) ? `${mark} ${"x".repeat(5000)}` : { by: mark },
     // Few names, so that two workloads may want the same.
-    ...(draw.chance(0.2) ? { resultId: `result-${draw.between(1, 4)}` } : {}),
+    ...(draw.chance(0.3) ? { resultId: `result-${draw.between(1, 3)}` } : {}),
     ...requestIdOf(world, mark),
   };
   const heard = await world.want("complete", { mark, arguments: call, workloadId, repeatable: true });
