@@ -7,7 +7,7 @@ import { admissionOf, claimNextOf, completionOf, keyOf, requester, scope, type H
 /** What the authority itself costs, called in its own process: no transport, no copy of what is sent. */
 
 const admit = async (authority: Authority, key: string): Promise<void> => {
-  await authority.admit(fillAdmission(admissionOf(key), requester, undefined));
+  await authority.admit(fillAdmission(admissionOf(key), { subject: requester }, undefined));
 };
 
 const claimNext = async (

@@ -19,7 +19,10 @@ const IN_FLIGHT = 4;
 
 /** Of ten records six are done, three wait and one is being worked on. */
 function recordOf(index: number, now: number): WorkloadRecord {
-  const parsed = parseShape(admitRequest, fillAdmission(admissionOf(keyOf("fill", index)), requester, undefined));
+  const parsed = parseShape(
+    admitRequest,
+    fillAdmission(admissionOf(keyOf("fill", index)), { subject: requester }, undefined),
+  );
   if (!parsed.ok) throw new RangeError(parsed.error.message);
   const { requestId: _unused, ...request } = parsed.value;
   const admitted = decideAdmit(undefined, request, { now, rules: defaultRules });

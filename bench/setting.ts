@@ -7,7 +7,17 @@ import { streamName } from "../src/store/jetstream/bucket.ts";
 import type { Commit } from "../src/store/store.ts";
 import { recordCommit, recordingStore, type RecordedCommit } from "./recorded-commits.ts";
 import type { RecordedLife } from "./raw-load.ts";
-import { admissionOf, claimNextOf, completionOf, fenceOf, leaseMs, requester, scope } from "./sample-work.ts";
+import {
+  admissionOf,
+  claimNextOf,
+  completionOf,
+  fenceOf,
+  firstBeatOf,
+  leaseMs,
+  registrationOf,
+  requester,
+  scope,
+} from "./sample-work.ts";
 import { openAuthority, openStore, type StoreAddress } from "./store-access.ts";
 
 /** Real servers with an empty store on them. */
@@ -70,7 +80,7 @@ export async function recordLife(address: StoreAddress): Promise<RecordedLife> {
     return commit;
   };
   const admit = async (name: string): Promise<RecordedCommit> => {
-    await authority.admit(fillAdmission(admissionOf(`recorded-${name}`), requester, undefined));
+    await authority.admit(fillAdmission(admissionOf(`recorded-${name}`), { subject: requester }, undefined));
     return last();
   };
   const claim = async (
@@ -91,7 +101,22 @@ export async function recordLife(address: StoreAddress): Promise<RecordedLife> {
     await admit("two");
     const requested = await claim("recorded-1");
     await authority.complete(completionOf(requested.held));
-    return { admit: admitted, claim: claimed.commit, claimRequested: requested.commit, heartbeat, complete };
+    await admit("three");
+    const { worker } = await authority.registerWorker({ ...scope, ...registrationOf("recorded-worker-1") });
+    await authority.heartbeatWorker({ ...scope, ...firstBeatOf(worker) });
+    const [placed] = await authority.claimNext({ ...claimNextOf(worker.workerId), ...scope });
+    if (placed === undefined) throw new RangeError("a worker of the registry was given nothing");
+    const registeredClaim = last();
+    await authority.complete(completionOf(placed));
+    const registered = { claim: registeredClaim, complete: last() };
+    return {
+      admit: admitted,
+      claim: claimed.commit,
+      claimRequested: requested.commit,
+      heartbeat,
+      complete,
+      registered,
+    };
   } finally {
     await authority.close();
     await store.close();

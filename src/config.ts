@@ -9,7 +9,7 @@ type ValueOf<One> = One extends { readonly shape: z.ZodType<infer Value, string>
 type Given = { readonly [Name in SettingName]?: ValueOf<Settings[Name]> };
 
 /** Settings that have no initial value. */
-type Optional = NatsClientSetting | "httpTlsCert" | "httpTlsKey" | "stateDirectory" | "history";
+type Optional = NatsClientSetting | "keys" | "httpTlsCert" | "httpTlsKey" | "stateDirectory" | "history";
 
 /** What says who connects to NATS, and how: also what `mandate worker` is told. */
 const natsClientSettings = [
@@ -105,7 +105,7 @@ function relationIssues(given: Given, sourceOf: (name: SettingName) => string): 
   const add: AddIssue = (name, rule, value) => {
     issues.push({ source: sourceOf(name), rule, ...(value === undefined ? {} : { value }) });
   };
-  if (given.httpHost !== undefined && given.httpHost !== "127.0.0.1")
+  if (given.keys === undefined && given.httpHost !== undefined && given.httpHost !== "127.0.0.1")
     add(
       "httpHost",
       "must be 127.0.0.1: in open mode any caller is believed, so only this machine may call",

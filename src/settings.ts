@@ -159,7 +159,13 @@ export const settings = {
     flag: "host",
     shape: word,
     initial: "127.0.0.1",
-    doc: "Where HTTP listens. In open mode, the only mode so far, nothing but 127.0.0.1 is taken.",
+    doc: "Where HTTP listens. In open mode, without keys, nothing but 127.0.0.1 is taken.",
+  }),
+  keys: setting({
+    variable: "MANDATE_KEYS",
+    flag: "keys",
+    shape: path,
+    doc: "File or folder of the keys that grants are verified with: a JWK or a JWKS a file, public parts are enough. Followed without a restart. Without it the node runs in open mode.",
   }),
   httpPort: setting({
     variable: "MANDATE_HTTP_PORT",

@@ -1,10 +1,11 @@
 import type { Timers } from "../base/clock.ts";
-import { MandateError, type Refusal } from "../core/errors.ts";
+import { MandateError, refuse, type Refusal } from "../core/errors.ts";
 import { decideAuthorization, findFallen, type AccessTarget } from "../core/grant/authorize.ts";
 import { collectionOf, resourceOf, type Capability } from "../core/grant/capabilities.ts";
 import type { RequestFacts } from "../core/grant/constraints.ts";
 import type { Grant } from "../core/grant/grant.ts";
 import type { Subject } from "../core/subject.ts";
+import { workerIdOf } from "../core/worker/identity.ts";
 import type { Workload } from "../core/workload/record.ts";
 import { workerKey } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
@@ -81,6 +82,15 @@ const factsOf = (traits: WorkloadTraits): RequestFacts => ({
 const isConstrained = ({ grant, chain }: Bearer): boolean =>
   [grant, ...chain].some(({ constraints }) => Object.keys(constraints).length > 0);
 
+/** A worker's grant is for that worker: it names it by its name, or by the id that the name has (contract 2.1). */
+function findOtherWorker({ bearer: { grant }, on, workerId }: AccessAsk): Refusal | undefined {
+  const named = on.kind === "worker" ? on.workerId : workerId;
+  const { subject, tenantId, applicationId } = grant;
+  if (named === undefined || subject.kind !== "worker" || named === subject.id) return undefined;
+  if (named === workerIdOf({ tenantId, applicationId, name: subject.id })) return undefined;
+  return refuse("GRANT_SCOPE_DENIED", "the grant is another worker's", { member: "workerId" });
+}
+
 /**
  * Decides at each call what a verified grant lets its bearer do (contract 4.2), by the rules of the core, on this node's
  * view of revocations and on what it knows of the workload, the worker and the request.
@@ -95,7 +105,7 @@ export class Access {
 
   /** @throws MandateError the refusal; AUTHORITY errors and those of the store when it can't be decided. */
   async require(ask: AccessAsk): Promise<void> {
-    const refusal = this.#decide(ask, await this.#target(ask));
+    const refusal = findOtherWorker(ask) ?? this.#decide(ask, await this.#target(ask));
     if (refusal !== undefined) throw MandateError.of(refusal);
   }
 

@@ -4,7 +4,7 @@ import type { Workload } from "../core/workload/record.ts";
 import { settledStates } from "../core/workload/states.ts";
 import type { PageFilter } from "../store/projection/page.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
-import type { Access } from "./access.ts";
+import type { Access, WorkloadTraits } from "./access.ts";
 import type { Answered, Answers, CallContext, CallName, ChangeEvent, Page, Position, Readiness } from "./api.ts";
 import { Background } from "./background.ts";
 import { Calls } from "./calls.ts";
@@ -227,6 +227,11 @@ export class Authority {
     throw MandateError.of(
       refuse("AUTHORITY_NOT_READY", `this node can't tell what is revoked: ${reasons.join("; ")}`, { reasons }),
     );
+  }
+
+  /** What constraints may ask of a workload that the view knows; none of it ever changes. */
+  traitsOf(workloadId: string): WorkloadTraits | undefined {
+    return this.#parts.projection.index.get(workloadId)?.record;
   }
 
   /** The revision of each shard up to which this node's view is complete. */

@@ -25,11 +25,14 @@ export const answerJson = (
 });
 
 /** What the status of an answer asks of its headers (contract 6.2). */
-export const headersOfStatus = (status: number): Readonly<Record<string, string>> => {
-  if (PLEASE_RETRY.has(status)) return { "retry-after": RETRY_AFTER_SECONDS };
-  // RFC 9110 wants every 401 to say how the subject is named.
-  return status === 401 ? { "www-authenticate": "X-Mandate-Subject" } : {};
-};
+export const headersOfStatus = (status: number): Readonly<Record<string, string>> =>
+  PLEASE_RETRY.has(status) ? { "retry-after": RETRY_AFTER_SECONDS } : {};
+
+/** RFC 9110 wants every 401 to say how the subject is named: by itself in open mode, else by a grant (RFC 6750). */
+function challengeOf(error: MandateError, status: number): Readonly<Record<string, string>> {
+  if (status !== 401) return {};
+  return { "www-authenticate": error.code === "SUBJECT_REQUIRED" ? "X-Mandate-Subject" : "Bearer" };
+}
 
 /** A refusal (RFC 9457). */
 export function answerProblem(error: MandateError, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
@@ -38,7 +41,7 @@ export function answerProblem(error: MandateError, headers: Readonly<Record<stri
     status,
     body: JSON.stringify(problemOf(error)),
     contentType: PROBLEM_MEDIA_TYPE,
-    headers: { ...headersOfStatus(status), ...headers },
+    headers: { ...headersOfStatus(status), ...challengeOf(error, status), ...headers },
   };
 }
 

@@ -5,6 +5,7 @@ import { monotonicMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { MandateError } from "../core/errors.ts";
 import type { Subject } from "../core/subject.ts";
+import { authorizeRoute, bindQuery, readBearer, type HttpGrants } from "./access.ts";
 import { answerProblem, type HttpAnswer } from "./answer.ts";
 import type { HttpAuthority } from "./authority-port.ts";
 import { defaultHttpConfig, type HttpConfig } from "./config.ts";
@@ -21,20 +22,26 @@ export interface HttpAppOptions {
   /** Where the door's measures go, and what `/metrics` shows. One application to a registry. */
   readonly metrics: Registry;
   readonly config?: Partial<HttpConfig>;
+  /** Given: every request needs a grant. Absent: the node runs in open mode. */
+  readonly grants?: HttpGrants;
   /** Aborted when the server stops. */
   readonly stopping?: AbortSignal;
 }
+
+const NO_KEYS = JSON.stringify({ keys: [] });
 
 /** Whoever asks for what nobody need ask for by name. */
 const anybody: Subject = { kind: "service", id: "anybody" };
 
 /** Every answer says in which mode the node runs (contract 4.3). */
-const MODE = { "mandate-mode": "open" } as const;
-
-const toResponse = ({ status, body, contentType, headers }: HttpAnswer): Response =>
+const toResponse = ({ status, body, contentType, headers }: HttpAnswer, mode: HttpServices["mode"]): Response =>
   new Response(body ?? null, {
     status,
-    headers: { ...(contentType === undefined ? {} : { "content-type": contentType }), ...MODE, ...headers },
+    headers: {
+      ...(contentType === undefined ? {} : { "content-type": contentType }),
+      "mandate-mode": mode,
+      ...headers,
+    },
   });
 
 /** What a route throws, as an answer. Anything but a refusal is a bug of ours: logged, and not shown. */
@@ -77,19 +84,31 @@ function revisionAtLeast(authority: HttpAuthority): Readonly<Record<string, stri
   }
 }
 
+/** Who asks, and by which grant. */
+async function callerOf(
+  route: HttpRoute,
+  context: HttpContext,
+  grants: HttpGrants | undefined,
+): Promise<Pick<Exchange, "subject" | "bearer">> {
+  if (route.access === "public") return { subject: anybody, bearer: undefined };
+  if (grants === undefined) return { subject: readSubject(context), bearer: undefined };
+  const bearer = await readBearer(context, grants);
+  return { subject: bearer.grant.subject, bearer };
+}
+
 /**
- * Serves one route: bounds, subject, revision, then the handler. No refusal gets past it. Whether the node may take a
+ * Serves one route: bounds, subject, revision, what its grant allows, then the handler. No refusal gets past it. Whether the node may take a
  * write at all is the authority's to say, and it says so before it does anything.
  */
 function serveRoute(
   route: HttpRoute,
   services: HttpServices,
-  underWay: UnderWay,
+  how: { readonly underWay: UnderWay; readonly grants: HttpGrants | undefined },
 ): (context: HttpContext) => Promise<Response> {
   const meter = services.meters.route(`${route.method} ${route.path}`);
   const { log } = services;
+  const { underWay, grants } = how;
   const known = new Set(Object.keys(route.query?.shape ?? {}));
-  const open = route.kind === "system";
   return async (context) => {
     const from = monotonicMs();
     let reflected = revisionAtLeast(services.authority);
@@ -97,9 +116,12 @@ function serveRoute(
     const leave = underWay.enter(route.kind);
     try {
       if (leave === undefined) throw new MandateError("AUTHORITY_OVERLOADED", "too many requests are under way");
-      const subject = open ? anybody : readSubject(context);
-      const exchange: Exchange = { services, context, subject, query: readQuery(context, known) };
-      if (!open && (await awaitRevision(context, services))) reflected = revisionAtLeast(services.authority);
+      const caller = await callerOf(route, context, grants);
+      const query = bindQuery(readQuery(context, known), route, caller.bearer);
+      const exchange: Exchange = { services, context, ...caller, query, operation: route.operationId };
+      if (route.kind !== "system" && (await awaitRevision(context, services)))
+        reflected = revisionAtLeast(services.authority);
+      await authorizeRoute(exchange, route);
       answer = await route.handle(exchange);
     } catch (thrown) {
       answer = answerThrown(thrown, log);
@@ -109,7 +131,7 @@ function serveRoute(
     meter.answered(answer.status, monotonicMs() - from);
     if (answer.status >= 400)
       log.debug({ route: route.path, method: route.method, status: answer.status }, "refused over HTTP");
-    return toResponse({ ...answer, headers: { ...reflected, ...answer.headers } });
+    return toResponse({ ...answer, headers: { ...reflected, ...answer.headers } }, services.mode);
   };
 }
 
@@ -136,13 +158,13 @@ function answerUnmatched(context: HttpContext, routes: readonly HttpRoute[]): Ht
 }
 
 /**
- * The HTTP door of a node in open mode (contract 6.2) as an application that `request()` drives without a port. Nothing
+ * The HTTP door of a node (contract 6.2) as an application that `request()` drives without a port. Nothing
  * in it decides: it parses, calls the authority and renders. Answers are always ours: every refusal is a problem
  * document with a code of the registry.
  */
 export function createHttpApp(options: HttpAppOptions): Hono<HttpEnvironment> {
   const config: HttpConfig = { ...defaultHttpConfig, ...options.config };
-  const stopping = options.stopping ?? new AbortController().signal;
+  const { grants, stopping = new AbortController().signal } = options;
   // Every long poll and every event stream listens to it.
   setMaxListeners(0, stopping);
   const services: HttpServices = {
@@ -152,17 +174,20 @@ export function createHttpApp(options: HttpAppOptions): Hono<HttpEnvironment> {
     meters: new HttpMeters(options.metrics),
     config,
     stopping,
+    jwks: () => grants?.jwks() ?? NO_KEYS,
+    mode: grants === undefined ? "open" : "secure",
   };
   const app = new Hono<HttpEnvironment>();
   const underWay = new UnderWay(config);
   const routes = makeRoutes();
-  for (const route of routes) app.on(route.method, routerPath(route.path), serveRoute(route, services, underWay));
+  for (const route of routes)
+    app.on(route.method, routerPath(route.path), serveRoute(route, services, { underWay, grants }));
   const unmatched = services.meters.route("none");
   app.notFound((context) => {
     const answer = answerUnmatched(context, routes);
     unmatched.answered(answer.status, 0);
-    return toResponse(answer);
+    return toResponse(answer, services.mode);
   });
-  app.onError((thrown) => toResponse(answerThrown(thrown, services.log)));
+  app.onError((thrown) => toResponse(answerThrown(thrown, services.log), services.mode));
   return app;
 }

@@ -2,8 +2,8 @@ import type { Answered, Page } from "../authority/api.ts";
 import { sameSubject, type Subject } from "../core/subject.ts";
 import { mayDecide } from "../core/workload/approval.ts";
 import type { Workload } from "../core/workload/record.ts";
+import { contextOf, mayShow } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
-import { contextOf } from "./members.ts";
 import { single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { revisionOf } from "./workload-handlers.ts";
@@ -30,10 +30,11 @@ export async function listApprovals(exchange: Exchange): Promise<HttpAnswer> {
     applicationId: single(query, "applicationId"),
     limit: singleNumber(query, "limit"),
   };
+  const shown = mayShow(exchange, "workload:read", "workload:approve");
   let cursor = single(query, "cursor");
   for (let page = 1; ; page++) {
-    const answered: Answered<Page> = await services.authority.call("list", { ...filter, cursor }, contextOf(subject));
-    const workloads = answered.answer.workloads.filter((workload) => awaits(workload, subject));
+    const answered: Answered<Page> = await services.authority.call("list", { ...filter, cursor }, contextOf(exchange));
+    const workloads = answered.answer.workloads.filter((workload) => awaits(workload, subject) && shown(workload));
     cursor = answered.answer.cursor;
     if (workloads.length > 0 || cursor === undefined || page >= PAGES_MAX)
       return answerJson({ workloads, cursor }, { headers: revisionOf(answered, exchange) });

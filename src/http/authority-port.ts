@@ -1,4 +1,5 @@
 import type { Answered, Answers, CallContext, CallName, ChangeEvent, Position, Readiness } from "../authority/api.ts";
+import type { Access, WorkloadTraits } from "../authority/access.ts";
 import type { Workload } from "../core/workload/record.ts";
 
 /** What this door needs of an authority (contract 6.1). Calls reject with MandateError. */
@@ -17,4 +18,8 @@ export interface HttpAuthority {
   /** The revision of each shard that the view has come to. */
   position(): readonly number[];
   readiness(): Readiness;
+  /** Decides what bearers may do. @throws MandateError AUTHORITY_NOT_READY while it can't. */
+  access(): Pick<Access, "require" | "reaches" | "onFallen">;
+  /** What constraints may ask of a workload that the view knows. */
+  traitsOf(workloadId: string): WorkloadTraits | undefined;
 }

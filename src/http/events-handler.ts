@@ -1,6 +1,7 @@
 import type { ChangeEvent } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { parseShape } from "../wire/parse.ts";
+import { mayShow } from "./access.ts";
 import type { HttpAnswer } from "./answer.ts";
 import { invalidAt } from "./answer.ts";
 import { EventFeed, parsePositions } from "./event-feed.ts";
@@ -9,7 +10,8 @@ import type { Exchange } from "./route.ts";
 import { eventsQuery } from "./schemas.ts";
 
 /** Which changes the client wants. */
-function matcherOf(query: Exchange["query"]): (event: ChangeEvent) => boolean {
+function matcherOf(exchange: Exchange): (event: ChangeEvent) => boolean {
+  const { query, services, bearer } = exchange;
   const shaped = parseShape(eventsQuery, {
     tenantId: single(query, "tenantId"),
     applicationId: single(query, "applicationId"),
@@ -19,11 +21,18 @@ function matcherOf(query: Exchange["query"]): (event: ChangeEvent) => boolean {
   if (!shaped.ok) throw MandateError.of(shaped.error);
   const { tenantId, applicationId, workloadId, state } = shaped.value;
   const states = state === undefined ? undefined : new Set(state);
+  const shown = mayShow(exchange, "workload:read");
+  const mayBeTold = (event: ChangeEvent): boolean => {
+    if (bearer === undefined) return true;
+    const traits = services.authority.traitsOf(event.workloadId);
+    return traits !== undefined && shown(traits);
+  };
   return (event) =>
     (tenantId === undefined || event.tenantId === tenantId) &&
     (applicationId === undefined || event.applicationId === applicationId) &&
     (workloadId === undefined || event.workloadId === workloadId) &&
-    states?.has(event.state) !== false;
+    states?.has(event.state) !== false &&
+    mayBeTold(event);
 }
 
 /** Where the client stands: what it says, or now. */
@@ -53,9 +62,19 @@ async function positionsOf(exchange: Exchange): Promise<readonly number[]> {
 
 /** Committed changes as server-sent events (contract 6.2). */
 export async function streamEvents(exchange: Exchange, openFeeds: Set<EventFeed>): Promise<HttpAnswer> {
-  const { context, services, query } = exchange;
+  const { context, services, bearer } = exchange;
   const { config, meters, stopping } = services;
-  const matches = matcherOf(query);
+  const isWanted = matcherOf(exchange);
+  const matches = (event: ChangeEvent): boolean => {
+    try {
+      return isWanted(event);
+    } catch (thrown) {
+      // Whether the caller may know of it can't be told now: the client comes again, from where it stands.
+      if (!(thrown instanceof MandateError)) throw thrown;
+      onStop();
+      return false;
+    }
+  };
   const positions = await positionsOf(exchange);
   const headers = { "cache-control": "no-store", "x-accel-buffering": "no" };
   const answer: HttpAnswer = { status: 200, contentType: "text/event-stream", headers };
@@ -63,6 +82,7 @@ export async function streamEvents(exchange: Exchange, openFeeds: Set<EventFeed>
   if (openFeeds.size >= config.eventStreamsMax)
     throw new MandateError("AUTHORITY_OVERLOADED", "too many event streams are open");
   const onStop = (): void => feed.end("closed");
+  let release: () => void = () => undefined;
   const feed = new EventFeed({
     authority: services.authority,
     positions,
@@ -71,6 +91,7 @@ export async function streamEvents(exchange: Exchange, openFeeds: Set<EventFeed>
     keepAliveMs: config.keepAliveMs,
     onEnd: (how) => {
       openFeeds.delete(feed);
+      release();
       meters.streams(openFeeds.size);
       stopping.removeEventListener("abort", onStop);
       if (how === "slow") {
@@ -83,6 +104,8 @@ export async function streamEvents(exchange: Exchange, openFeeds: Set<EventFeed>
   meters.streams(openFeeds.size);
   stopping.addEventListener("abort", onStop);
   const body = feed.open();
+  // A stream lasts no longer than the grant that it was opened under.
+  if (bearer !== undefined) release = services.authority.access().onFallen(bearer, onStop);
   if (stopping.aborted) onStop();
   return { ...answer, body };
 }

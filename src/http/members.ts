@@ -1,6 +1,9 @@
+import type { WorkloadTraits } from "../authority/access.ts";
 import type { CallContext } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { sameSubject, type Subject } from "../core/subject.ts";
+import { admittedIdOf } from "../core/workload/admission.ts";
+import { CONTRACT_VERSION, type GrantSnapshot } from "../core/workload/record.ts";
 import { parseShape } from "../wire/parse.ts";
 import { identifier, subject as subjectShape } from "../wire/shapes.ts";
 import { invalidAt } from "./answer.ts";
@@ -12,16 +15,6 @@ export type Members = Readonly<Record<string, unknown>>;
 /** A JSON object; anything else is left to the shapes, which name it. */
 export const isMembers = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** How the operation's id tells callers apart: the kind has no colon, so no two subjects coincide. */
-export const callerOf = (subject: Subject): string => `${subject.kind}:${subject.id}`;
-
-/** The context of a call by a subject. */
-export const contextOf = (subject: Subject, scope?: CallContext["scope"]): CallContext => ({
-  caller: callerOf(subject),
-  subject,
-  ...(scope === undefined ? {} : { scope }),
-});
 
 /**
  * The subject of the header, in the place of a member that should name it. A malformed member stays: the shape names it.
@@ -87,17 +80,67 @@ const openGrant = (request: Members, subject: Subject): object => ({
 });
 
 /**
- * A request to admit work with what open mode fills in: the requester, and a grant where none is given.
+ * What the body says of the grant, in the place of which the verified one comes.
  *
- * @throws MandateError `WORKLOAD_UNAUTHORIZED` when the request names another requester.
+ * @throws MandateError `WORKLOAD_UNAUTHORIZED` when it names another.
  */
-export function fillAdmission(request: unknown, subject: Subject, requestId: string | undefined): unknown {
-  if (!isMembers(request)) return request;
+function bindGrant(given: unknown, grant: GrantSnapshot): GrantSnapshot {
+  if (given === undefined || (isMembers(given) && given["grantId"] === grant.grantId)) return grant;
+  throw new MandateError("WORKLOAD_UNAUTHORIZED", "authorization is not the grant of the request", {
+    details: { paths: ["authorization"] },
+  });
+}
+
+/**
+ * A request to admit work with the requester and the grant of whoever asks; in open mode, which has no grants, what the
+ * request says of one, or something that stands for it.
+ *
+ * @throws MandateError `WORKLOAD_UNAUTHORIZED` when the request names another requester, or another grant.
+ */
+export function fillAdmission(request: unknown, who: CallContext, requestId: string | undefined): unknown {
+  const { subject, grant } = who;
+  if (!isMembers(request) || subject === undefined) return request;
+  const { authorization } = request;
   const bound = bindRequestId(request["requestId"], requestId);
+  const openAuthorization = authorization === undefined ? openGrant(request, subject) : authorization;
   return {
     ...request,
     requestedBy: bindSubject("requestedBy", request["requestedBy"], subject),
-    authorization: request["authorization"] === undefined ? openGrant(request, subject) : request["authorization"],
+    authorization: grant === undefined ? openAuthorization : bindGrant(authorization, grant),
     ...(bound === undefined ? {} : { requestId: bound }),
+  };
+}
+
+/** The grant that a decision is taken under (contract 1.9): the request's, which a body may repeat. */
+export function bindGrantId(given: unknown, grant: GrantSnapshot | undefined): unknown {
+  if (grant === undefined) return given === undefined ? "open" : given;
+  if (given === undefined || given === grant.grantId) return grant.grantId;
+  throw new MandateError("WORKLOAD_UNAUTHORIZED", "grantId is not the grant of the request", {
+    details: { paths: ["grantId"] },
+  });
+}
+
+const texts = ["environment", "definitionId", "definitionRevision", "trigger", "idempotencyKey"] as const;
+
+/**
+ * What constraints may ask of a workload that is to be admitted. Members that are no texts are left empty: the shapes
+ * refuse them by name before anything is admitted.
+ */
+export function traitsOfDraft(request: Members, who: Required<Pick<CallContext, "scope" | "subject">>): WorkloadTraits {
+  const text = (name: (typeof texts)[number]): string => {
+    const value = request[name];
+    return typeof value === "string" ? value : "";
+  };
+  const { connectionScopes } = request;
+  const identity = { ...who.scope, requestedBy: who.subject, idempotencyKey: text("idempotencyKey") };
+  return {
+    workloadId: admittedIdOf(identity),
+    environment: text("environment"),
+    connectionScopes: Array.isArray(connectionScopes) ? connectionScopes.map(String) : [],
+    contractVersion: CONTRACT_VERSION,
+    definitionId: text("definitionId"),
+    definitionRevision: text("definitionRevision"),
+    trigger: text("trigger"),
+    requestedBy: who.subject,
   };
 }

@@ -6,6 +6,7 @@ import type { DocumentedAnswer, HttpRoute } from "./route.ts";
 import { problem } from "./schemas.ts";
 
 type Members = Record<string, unknown>;
+type Mode = "open" | "secure";
 
 /** A shape as JSON Schema; parts of it that JSON Schema can't say stay open. */
 function schemaOf(shape: z.ZodType, io: "input" | "output"): Members {
@@ -48,7 +49,7 @@ function queryOf(route: HttpRoute): readonly Members[] {
   }));
 }
 
-function parametersOf(route: HttpRoute): readonly Members[] {
+function parametersOf(route: HttpRoute, mode: Mode): readonly Members[] {
   const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -59,7 +60,7 @@ function parametersOf(route: HttpRoute): readonly Members[] {
   return [
     ...inPath,
     ...queryOf(route),
-    subjectHeader,
+    ...(mode === "open" ? [subjectHeader] : []),
     minRevisionHeader,
     ...(route.kind === "write" ? [requestIdHeader] : []),
     ...(route.kind === "stream" ? [lastEventIdHeader] : []),
@@ -71,16 +72,23 @@ const answerOf = ({ description, contentType = "application/json", schema }: Doc
   content: { [contentType]: schema === undefined ? {} : { schema: schemaOf(schema, "output") } },
 });
 
-function operationOf(route: HttpRoute): Members {
+/** What the route asks of the grant, for readers of the document. */
+function securityOf({ access }: HttpRoute, mode: Mode): Members {
+  if (mode === "open") return {};
+  return access === "public" ? { security: [] } : { security: [{ grant: [access.capability] }] };
+}
+
+function operationOf(route: HttpRoute, mode: Mode): Members {
   return {
     operationId: route.operationId,
     summary: route.summary,
-    parameters: parametersOf(route),
+    parameters: parametersOf(route, mode),
+    ...securityOf(route, mode),
     ...(route.body === undefined
       ? {}
       : {
           requestBody: {
-            required: ["admit", "admitMany", "decide"].includes(route.operationId),
+            required: ["admit", "admitMany", "decide", "revoke"].includes(route.operationId),
             content: { "application/json": { schema: schemaOf(route.body, "input") } },
           },
         }),
@@ -91,6 +99,11 @@ function operationOf(route: HttpRoute): Members {
   };
 }
 
+const descriptions = {
+  open: "This node runs in open mode: requests name their subject themselves.",
+  secure: "Every request but the public ones carries a grant; subject, tenant and application are the grant's.",
+} as const;
+
 /** The codes of the registry with what each means, for readers of the document. */
 const codesText = (): string =>
   Object.entries(errorRegistry)
@@ -98,21 +111,33 @@ const codesText = (): string =>
     .join("\n");
 
 /** The OpenAPI 3.1 document of a route table, as JSON. */
-export function renderOpenApi(routes: readonly HttpRoute[]): string {
+export function renderOpenApi(routes: readonly HttpRoute[], mode: Mode): string {
   const paths: Record<string, Members> = {};
   for (const route of routes) {
     const operations = (paths[route.path] ??= {});
-    operations[route.method.toLowerCase()] = operationOf(route);
+    operations[route.method.toLowerCase()] = operationOf(route, mode);
   }
   return JSON.stringify({
     openapi: "3.1.0",
     info: {
       title: "Mandate",
       version: `${PROTOCOL_VERSION}`,
-      description: "A durable workload authority. This node runs in open mode: requests name their subject themselves.",
+      description: `A durable workload authority. ${descriptions[mode]}`,
     },
     paths,
     components: {
+      ...(mode === "open"
+        ? {}
+        : {
+            securitySchemes: {
+              grant: {
+                type: "http",
+                scheme: "bearer",
+                bearerFormat: "mandate-grant+jwt",
+                description: "A grant; the scopes are the capabilities that it must have.",
+              },
+            },
+          }),
       responses: {
         Problem: {
           description: `A refusal (RFC 9457). Its code is one of:\n${codesText()}`,

@@ -1,23 +1,24 @@
+import { scopedContextOf } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { bindActor, bindRequestId, bindSubject, bindWorkloadId, contextOf, optionalMembers } from "./members.ts";
-import { readPathId, readRequestId, readScope } from "./request.ts";
+import { bindActor, bindGrantId, bindRequestId, bindSubject, bindWorkloadId, optionalMembers } from "./members.ts";
+import { readPathId, readRequestId } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { revisionOf } from "./workload-handlers.ts";
 
 /** The decider is the subject that asks (contract 1.9). */
 export async function decideWorkload(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject, query } = exchange;
-  const scope = readScope(query);
+  const { context, services, subject } = exchange;
+  const who = scopedContextOf(exchange);
   const body = optionalMembers(await readJsonBody(context));
   const request = {
     ...body,
     workloadId: bindWorkloadId(body["workloadId"], readPathId(context)),
     decider: bindSubject("decider", body["decider"], subject),
-    grantId: body["grantId"] === undefined ? "open" : body["grantId"],
+    grantId: bindGrantId(body["grantId"], who.grant),
     requestId: bindRequestId(body["requestId"], readRequestId(context)),
   };
-  const answered = await services.authority.call("decide", request, contextOf(subject, scope));
+  const answered = await services.authority.call("decide", request, who);
   return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
 }
 
@@ -25,8 +26,8 @@ export async function decideWorkload(exchange: Exchange): Promise<HttpAnswer> {
 export const operateWorkload =
   (name: "cancel" | "retry" | "timeout") =>
   async (exchange: Exchange): Promise<HttpAnswer> => {
-    const { context, services, subject, query } = exchange;
-    const scope = readScope(query);
+    const { context, services, subject } = exchange;
+    const who = scopedContextOf(exchange);
     const body = optionalMembers(await readJsonBody(context));
     const request = {
       ...body,
@@ -34,6 +35,6 @@ export const operateWorkload =
       actor: bindActor(body["actor"], subject),
       requestId: bindRequestId(body["requestId"], readRequestId(context)),
     };
-    const answered = await services.authority.call(name, request, contextOf(subject, scope));
+    const answered = await services.authority.call(name, request, who);
     return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
   };

@@ -1,6 +1,8 @@
 import type { Registry } from "prom-client";
 import type { z } from "zod";
+import type { Bearer } from "../authority/access.ts";
 import type { Log } from "../base/log.ts";
+import type { Capability } from "../core/grant/capabilities.ts";
 import type { Subject } from "../core/subject.ts";
 import type { HttpAnswer } from "./answer.ts";
 import type { HttpAuthority } from "./authority-port.ts";
@@ -15,6 +17,9 @@ export interface HttpServices {
   readonly registry: Registry;
   readonly meters: HttpMeters;
   readonly config: HttpConfig;
+  /** The public keys of the node, as a JWKS; none in open mode. */
+  readonly jwks: () => string;
+  readonly mode: "open" | "secure";
   /** Aborted when the server stops: what waits then answers, what streams then ends. */
   readonly stopping: AbortSignal;
 }
@@ -25,6 +30,10 @@ export interface Exchange {
   readonly context: HttpContext;
   /** Who asks. On routes of the kind `system` nobody need say so, and this is a stand-in. */
   readonly subject: Subject;
+  /** The verified grant that it asks under; absent in open mode, and on public routes. */
+  readonly bearer: Bearer | undefined;
+  /** What is asked for, by the route's operationId. */
+  readonly operation: string;
   /** The query, its names checked against the route's. */
   readonly query: ReadonlyMap<string, readonly string[]>;
 }
@@ -41,6 +50,14 @@ export interface DocumentedAnswer {
   readonly schema?: z.ZodType;
 }
 
+/**
+ * What a route needs of the grant (contract 4.1); `public`: none. `workload` and `worker`: on the one of the path.
+ * `any`: at all, and the handler asks for each thing that it shows or does.
+ */
+export type RouteAccess =
+  | "public"
+  | { readonly capability: Capability; readonly on: "any" | "collection" | "every" | "workload" | "worker" };
+
 /** One line of the route table, which drives both the router and the OpenAPI document. */
 export interface HttpRoute {
   readonly method: "GET" | "POST";
@@ -49,6 +66,7 @@ export interface HttpRoute {
   readonly operationId: string;
   readonly summary: string;
   readonly kind: RouteKind;
+  readonly access: RouteAccess;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
   readonly answers: Readonly<Record<number, DocumentedAnswer>>;

@@ -3,6 +3,7 @@ import type { EventFeed } from "./event-feed.ts";
 import { streamEvents } from "./events-handler.ts";
 import { renderOpenApi } from "./openapi.ts";
 import { decideWorkload, operateWorkload } from "./operation-handlers.ts";
+import { revokeGrants } from "./revocation-handler.ts";
 import type { DocumentedAnswer, HttpRoute } from "./route.ts";
 import {
   admitAnswer,
@@ -16,18 +17,21 @@ import {
   eventsQuery,
   explainAnswer,
   listQuery,
+  jwksAnswer,
   livenessAnswer,
   operateBody,
   pageAnswer,
   readinessAnswer,
   resultAnswer,
   resultQuery,
+  revocation,
+  revokeBody,
   scopeQuery,
   stateAnswer,
   workload,
 } from "./schemas.ts";
 import { registryRoutes } from "./worker-routes.ts";
-import { answerLiveness, answerMetrics, answerReadiness } from "./system-handlers.ts";
+import { answerJwks, answerLiveness, answerMetrics, answerReadiness } from "./system-handlers.ts";
 import {
   admitWorkload,
   admitWorkloads,
@@ -47,6 +51,8 @@ const operation = (name: "cancel" | "retry" | "timeout", summary: string): HttpR
   operationId: name,
   summary,
   kind: "write",
+  // Whoever may stop work may time it out: both take it away from its worker.
+  access: { capability: name === "retry" ? "workload:retry" : "workload:cancel", on: "workload" },
   query: scopeQuery,
   body: operateBody,
   answers: one("The state that it is in now.", stateAnswer),
@@ -60,6 +66,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "admit",
     summary: "Admit a workload. Repeating the same request gives the same workload.",
     kind: "write",
+    access: { capability: "workload:create", on: "any" },
     body: admitBody,
     answers: {
       200: { description: "The same request was admitted before.", schema: admitAnswer },
@@ -73,6 +80,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "admitMany",
     summary: "Admit up to 1000 workloads, each on its own.",
     kind: "write",
+    access: { capability: "workload:create", on: "any" },
     body: admitManyBody,
     answers: one("One answer per request, in their order.", admitManyAnswer),
     handle: admitWorkloads,
@@ -83,6 +91,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "list",
     summary: "List workloads, the highest priority first, then the oldest.",
     kind: "read",
+    access: { capability: "workload:read", on: "any" },
     query: listQuery,
     answers: one("A page; its cursor names the next one.", pageAnswer),
     handle: listWorkloads,
@@ -93,6 +102,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "get",
     summary: "Read a workload.",
     kind: "read",
+    access: { capability: "workload:read", on: "workload" },
     query: scopeQuery,
     answers: one("The record.", workload),
     handle: getWorkload,
@@ -103,6 +113,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "result",
     summary: "Wait up to 60 s until the workload is settled, and read its result.",
     kind: "wait",
+    access: { capability: "workload:read", on: "workload" },
     query: resultQuery,
     answers: one("How it stands; `settled` tells whether anything more will happen by itself.", resultAnswer),
     handle: readResult,
@@ -113,6 +124,7 @@ const workloadRoutes: readonly HttpRoute[] = [
     operationId: "explain",
     summary: "Tell what keeps the workload from running now.",
     kind: "read",
+    access: { capability: "workload:read", on: "workload" },
     query: scopeQuery,
     answers: one("All reasons; none when a worker could claim it.", explainAnswer),
     handle: explainWorkload,
@@ -126,10 +138,22 @@ const operationRoutes: readonly HttpRoute[] = [
     operationId: "decide",
     summary: "Approve or reject a workload that waits for it.",
     kind: "write",
+    access: { capability: "workload:approve", on: "workload" },
     query: scopeQuery,
     body: decideBody,
     answers: one("The decision; `replayed` when it had been taken before.", decideAnswer),
     handle: decideWorkload,
+  },
+  {
+    method: "POST",
+    path: "/v1/grants/revocations",
+    operationId: "revoke",
+    summary: "End a grant, a subject's grants, or all of an application or a tenant, for good.",
+    kind: "write",
+    access: { capability: "authorization:revoke", on: "collection" },
+    body: revokeBody,
+    answers: one("The revocation, or the earlier one that already reached as far.", revocation),
+    handle: revokeGrants,
   },
   operation("cancel", "Cancel a workload; a running one is asked to stop."),
   operation("retry", "Grant one more attempt to a workload that failed."),
@@ -140,6 +164,7 @@ const operationRoutes: readonly HttpRoute[] = [
     operationId: "approvals",
     summary: "List the workloads that wait for a decision which the subject may take.",
     kind: "read",
+    access: { capability: "workload:approve", on: "any" },
     query: approvalsQuery,
     answers: one("A page, perhaps with fewer workloads than its limit; its cursor names the next one.", pageAnswer),
     handle: listApprovals,
@@ -159,6 +184,7 @@ export function makeRoutes(): readonly HttpRoute[] {
       operationId: "events",
       summary: "Follow committed changes as server-sent events; resume with Last-Event-ID.",
       kind: "stream",
+      access: { capability: "workload:read", on: "any" },
       query: eventsQuery,
       answers: {
         200: { description: "One event per change.", contentType: "text/event-stream", schema: changeEvent },
@@ -171,6 +197,7 @@ export function makeRoutes(): readonly HttpRoute[] {
       operationId: "livez",
       summary: "Whether the process answers.",
       kind: "system",
+      access: "public",
       answers: one("It does.", livenessAnswer),
       handle: answerLiveness,
     },
@@ -180,6 +207,7 @@ export function makeRoutes(): readonly HttpRoute[] {
       operationId: "readyz",
       summary: "Whether the node may serve, and what keeps it from it.",
       kind: "system",
+      access: "public",
       answers: {
         200: { description: "It may.", schema: readinessAnswer },
         503: { description: "It may not, for these reasons.", schema: readinessAnswer },
@@ -188,10 +216,23 @@ export function makeRoutes(): readonly HttpRoute[] {
     },
     {
       method: "GET",
+      path: "/.well-known/jwks.json",
+      operationId: "jwks",
+      summary: "The public keys that grants are verified with; none in open mode.",
+      kind: "system",
+      access: "public",
+      answers: {
+        200: { description: "A JWKS.", contentType: "application/jwk-set+json", schema: jwksAnswer },
+      },
+      handle: answerJwks,
+    },
+    {
+      method: "GET",
       path: "/metrics",
       operationId: "metrics",
       summary: "Measures for Prometheus.",
       kind: "system",
+      access: "public",
       answers: { 200: { description: "The measures.", contentType: "text/plain" } },
       handle: answerMetrics,
     },
@@ -201,8 +242,13 @@ export function makeRoutes(): readonly HttpRoute[] {
       operationId: "openapi",
       summary: "This document.",
       kind: "system",
+      access: "public",
       answers: { 200: { description: "OpenAPI 3.1.", contentType: "application/json" } },
-      handle: () => ({ status: 200, body: (document ??= renderOpenApi(routes)), contentType: "application/json" }),
+      handle: ({ services: { mode } }) => ({
+        status: 200,
+        body: (document ??= renderOpenApi(routes, mode)),
+        contentType: "application/json",
+      }),
     },
   ];
   let document: string | undefined;

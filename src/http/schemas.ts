@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { errorRegistry, type ErrorCode } from "../core/errors.ts";
+import { revokeRequest } from "../wire/grant-codec.ts";
 import { admitManyRequest, admitRequest, decideRequest, listRequest, operateRequest } from "../wire/requests.ts";
 import { WAIT_MS_MAX } from "../wire/limits.ts";
 import { exactJson, identifier, state, subject, whole } from "../wire/shapes.ts";
@@ -129,7 +130,7 @@ export const readinessAnswer = z.strictObject({
   viewAgeMs: z.number().optional(),
   clockOffsetMs: z.number().optional(),
 });
-export const livenessAnswer = z.strictObject({ nodeId: text, mode: z.literal("open") });
+export const livenessAnswer = z.strictObject({ nodeId: text, mode: z.enum(["open", "secure"]) });
 export const changeEvent = z.strictObject({
   workloadId: text,
   tenantId: text,
@@ -142,4 +143,19 @@ export const changeEvent = z.strictObject({
   at: z.int(),
   shard: z.int(),
   revision: z.int(),
+});
+
+export const jwksAnswer = z.strictObject({ keys: z.array(z.looseObject({ kty: text, kid: text })) });
+
+/** Tenant and application are the grant's; in open mode they must be named. */
+export const revokeBody = revokeRequest.partial({ tenantId: true, applicationId: true });
+export const revocation = z.looseObject({
+  contractVersion: z.literal(1),
+  tenantId: text,
+  applicationId: text,
+  target: z.looseObject({ kind: z.enum(["grant", "subject", "application", "tenant"]) }),
+  revokedBy: subject,
+  grantId: text,
+  revokedAt: z.int(),
+  reason: text.optional(),
 });

@@ -13,7 +13,7 @@ import { createHttpApp, type HttpAppOptions } from "./app.ts";
 export interface HttpServerOptions extends Omit<HttpAppOptions, "stopping"> {
   /** 0: any free one. */
   readonly port: number;
-  /** A node in open mode takes 127.0.0.1 alone (contract 4.3), which is the default. */
+  /** A node in open mode takes 127.0.0.1 alone (contract 4.3), which is the default; one that knows grants any address. */
   readonly host?: string;
   /** With it the door is HTTPS, and nothing is answered without. */
   readonly tls?: HttpCertificate | undefined;
@@ -48,11 +48,13 @@ export const OPEN_MODE_HOST = "127.0.0.1";
 
 /** Time to send a request's head, and all of it, ms; idle time of a kept connection, ms: longer than proxies keep theirs. */
 const HEAD_TIMEOUT_MS = 20_000;
+/** Room for a grant of full size beside everything else. */
+const HEADER_BYTES_MAX = 32 * 1024;
 const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 
 /** What is no HTTP request gets a problem document nevertheless, and the connection is closed. */
-function refuseConnection(error: Error & { readonly code?: string }, socket: Duplex): void {
+function refuseConnection(mode: string, error: Error & { readonly code?: string }, socket: Duplex): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
@@ -65,7 +67,7 @@ function refuseConnection(error: Error & { readonly code?: string }, socket: Dup
         : ["400 Bad Request", "this is no HTTP request"];
   const body = JSON.stringify(problemOf(new MandateError("WORKLOAD_INVALID", what, { details: { paths: [""] } })));
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nMandate-Mode: open\r\nConnection: close\r\n` +
+    `HTTP/1.1 ${status}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nMandate-Mode: ${mode}\r\nConnection: close\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }
@@ -77,7 +79,7 @@ function answerExpectation(server: Server, incoming: IncomingMessage, outgoing: 
 }
 
 /** What never reaches the application: a target or a Host that make no URL are refused like any other bad value. */
-function answerOutside(thrown: unknown, log: Log): Response {
+function answerOutside(thrown: unknown, mode: string, log: Log): Response {
   const isTarget = thrown instanceof RequestError;
   if (!isTarget) log.error({ err: thrown }, "a request failed");
   const error = isTarget
@@ -86,12 +88,12 @@ function answerOutside(thrown: unknown, log: Log): Response {
   const problem = problemOf(error);
   return new Response(JSON.stringify(problem), {
     status: problem.status,
-    headers: { "content-type": PROBLEM_MEDIA_TYPE, "mandate-mode": "open" },
+    headers: { "content-type": PROBLEM_MEDIA_TYPE, "mandate-mode": mode },
   });
 }
 
-async function listen(server: Server, port: number): Promise<AddressInfo> {
-  server.listen({ port, host: OPEN_MODE_HOST });
+async function listen(server: Server, place: { readonly port: number; readonly host: string }): Promise<AddressInfo> {
+  server.listen(place);
   await once(server, "listening");
   return server.address() as AddressInfo;
 }
@@ -110,7 +112,7 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>, graceMs
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 function makeServer(tls: HttpCertificate | undefined, listener: Listener): Server | TlsServer {
-  const options = { keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true };
+  const options = { keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, maxHeaderSize: HEADER_BYTES_MAX };
   if (tls === undefined) return createServer(options, listener);
   return createTlsServer({ ...options, ...tls, minVersion: "TLSv1.2" }, listener);
 }
@@ -118,12 +120,13 @@ function makeServer(tls: HttpCertificate | undefined, listener: Listener): Serve
 /**
  * Serves the HTTP door of a node (contract 6.2).
  *
- * @throws MandateError `WORKLOAD_INVALID` for any address but 127.0.0.1: open mode is for this machine alone.
+ * @throws MandateError `WORKLOAD_INVALID` in open mode for any address but 127.0.0.1: it is for this machine alone.
  * @throws the system's error when the port can't be had.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const host = options.host ?? OPEN_MODE_HOST;
-  if (host !== OPEN_MODE_HOST)
+  const mode = options.grants === undefined ? "open" : "secure";
+  if (mode === "open" && host !== OPEN_MODE_HOST)
     throw new MandateError(
       "WORKLOAD_INVALID",
       `a node in open mode listens on ${OPEN_MODE_HOST} only, not on ${host}`,
@@ -132,7 +135,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const stopping = new AbortController();
   const app = createHttpApp({ ...options, stopping: stopping.signal });
   const listener = getRequestListener(app.fetch, {
-    errorHandler: (thrown) => answerOutside(thrown, options.log),
+    errorHandler: (thrown) => answerOutside(thrown, mode, options.log),
   });
   const server = makeServer(options.tls, (incoming, outgoing) => {
     if (stopping.signal.aborted) outgoing.setHeader("connection", "close");
@@ -145,11 +148,15 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
-  server.on("clientError", refuseConnection);
+  server.on("clientError", (error, socket) => refuseConnection(mode, error, socket));
   server.on("checkContinue", (incoming, outgoing) => answerExpectation(server, incoming, outgoing));
-  const { port } = await listen(server, options.port);
-  const url = `${options.tls === undefined ? "http" : "https"}://${OPEN_MODE_HOST}:${port}`;
-  options.log.info({ url }, "HTTP answers, in open mode: any caller on this machine is believed");
+  const { port } = await listen(server, { port: options.port, host });
+  const scheme = options.tls === undefined ? "http" : "https";
+  const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const whom = mode === "open" ? "in open mode: any caller on this machine is believed" : "to callers with a grant";
+  options.log.info({ url }, `HTTP answers, ${whom}`);
+  if (mode === "secure" && options.tls === undefined)
+    options.log.warn({ url }, "grants travel unencrypted: give HTTP a certificate, or let only what ends TLS reach it");
   return {
     url,
     port,

@@ -1,7 +1,9 @@
 import type { CallName } from "../authority/api.ts";
+import { MandateError } from "../core/errors.ts";
+import { authorize, contextOf, withOwner } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { bindRequestId, contextOf, isMembers, optionalMembers, type Members } from "./members.ts";
+import { bindRequestId, isMembers, optionalMembers, type Members } from "./members.ts";
 import { readPathId, readRequestId, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { revisionOf } from "./workload-handlers.ts";
@@ -17,8 +19,8 @@ const ownerOf = ({ query }: Exchange): Members => {
 };
 
 async function answerCall(exchange: Exchange, name: CallName, request: unknown): Promise<HttpAnswer> {
-  const { services, subject } = exchange;
-  const answered = await services.authority.call(name, request, contextOf(subject));
+  const { services } = exchange;
+  const answered = await services.authority.call(name, request, contextOf(exchange));
   return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
 }
 
@@ -27,12 +29,20 @@ const requestIdOf = (exchange: Exchange, body: Members): Members => {
   return requestId === undefined ? {} : { requestId };
 };
 
+/** @throws MandateError `GRANT_SCOPE_DENIED` when a worker's grant is used to register another. */
+function checkName({ bearer }: Exchange, body: unknown): void {
+  const subject = bearer?.grant.subject;
+  if (subject?.kind !== "worker" || !isMembers(body) || body["name"] === subject.id) return;
+  throw new MandateError("GRANT_SCOPE_DENIED", "the grant is another worker's", { details: { paths: ["name"] } });
+}
+
 /** Contract 2.2: 201 when this call created the worker, 200 when it was known. */
 export async function registerWorker(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject } = exchange;
-  const body = await readJsonBody(context);
+  const { context, services } = exchange;
+  const body = withOwner(exchange, await readJsonBody(context));
+  checkName(exchange, body);
   const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
-  const answered = await services.authority.call("registerWorker", request, contextOf(subject));
+  const answered = await services.authority.call("registerWorker", request, contextOf(exchange));
   const { worker, created } = answered.answer;
   return answerJson(answered.answer, {
     status: created ? 201 : 200,
@@ -64,10 +74,10 @@ export function listWorkers(exchange: Exchange): Promise<HttpAnswer> {
 }
 
 export async function createPool(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject } = exchange;
-  const body = await readJsonBody(context);
+  const { context, services } = exchange;
+  const body = withOwner(exchange, await readJsonBody(context));
   const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
-  const answered = await services.authority.call("createPool", request, contextOf(subject));
+  const answered = await services.authority.call("createPool", request, contextOf(exchange));
   return answerJson(answered.answer, {
     status: 201,
     headers: {
@@ -95,5 +105,9 @@ export const listPools = (exchange: Exchange): Promise<HttpAnswer> =>
 export const placeWorkload = (exchange: Exchange): Promise<HttpAnswer> =>
   answerCall(exchange, "place", { ...ownerOf(exchange), workloadId: readPathId(exchange.context) });
 
-export const validateClaim = async (exchange: Exchange): Promise<HttpAnswer> =>
-  answerCall(exchange, "validateClaim", await readJsonBody(exchange.context));
+export async function validateClaim(exchange: Exchange): Promise<HttpAnswer> {
+  const body = withOwner(exchange, await readJsonBody(exchange.context));
+  const workloadId = isMembers(body) ? body["workloadId"] : undefined;
+  if (typeof workloadId === "string") await authorize(exchange, "workload:read", { kind: "workload", workloadId });
+  return answerCall(exchange, "validateClaim", body);
+}

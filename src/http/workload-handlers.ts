@@ -3,10 +3,11 @@ import { MandateError } from "../core/errors.ts";
 import { settledStates } from "../core/workload/states.ts";
 import { parseShape } from "../wire/parse.ts";
 import { renderItem } from "../wire/problem.ts";
+import { authorize, contextOf, mayShow, scopedContextOf, withOwner } from "./access.ts";
 import { answerJson, invalidAt, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { contextOf, fillAdmission } from "./members.ts";
-import { parseSubject, readPathId, readRequestId, readScope, renderPosition, single, singleNumber } from "./request.ts";
+import { fillAdmission, isMembers, traitsOfDraft } from "./members.ts";
+import { parseSubject, readPathId, readRequestId, renderPosition, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { resultQuery } from "./schemas.ts";
 
@@ -17,11 +18,28 @@ export function revisionOf(answered: Answered<unknown>, exchange: Exchange): Rea
   return { "mandate-revision": renderPosition(position, exchange.services.authority.shards) };
 }
 
+/**
+ * A request to admit work, filled in, that the caller's grant reaches.
+ *
+ * @throws MandateError the refusal.
+ */
+async function permitted(exchange: Exchange, item: unknown, requestId: string | undefined): Promise<unknown> {
+  const who = contextOf(exchange);
+  const owned = withOwner(exchange, item);
+  const request = fillAdmission(owned, who, requestId);
+  const { scope, subject } = who;
+  if (scope !== undefined && subject !== undefined && isMembers(request)) {
+    const traits = traitsOfDraft(request, { scope, subject });
+    await authorize(exchange, "workload:create", { kind: "traits", traits, isNew: true });
+  }
+  return request;
+}
+
 /** Contract 1.7: 201 when this call created the workload, 200 when an earlier one did. */
 export async function admitWorkload(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject } = exchange;
-  const request = fillAdmission(await readJsonBody(context), subject, readRequestId(context));
-  const answered = await services.authority.call("admit", request, contextOf(subject));
+  const { context, services } = exchange;
+  const request = await permitted(exchange, await readJsonBody(context), readRequestId(context));
+  const answered = await services.authority.call("admit", request, contextOf(exchange));
   const { workload, created } = answered.answer;
   return answerJson(answered.answer, {
     status: created ? 201 : 200,
@@ -34,7 +52,7 @@ export async function admitWorkload(exchange: Exchange): Promise<HttpAnswer> {
 
 /** Each item is answered as the single door would, in the order of the requests. */
 export async function admitWorkloads(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject } = exchange;
+  const { context, services } = exchange;
   const items = await readJsonBody(context);
   if (!Array.isArray(items)) throw invalidAt("", "the body is not an array of requests");
   const requestId = readRequestId(context);
@@ -42,13 +60,13 @@ export async function admitWorkloads(exchange: Exchange): Promise<HttpAnswer> {
   const filled: unknown[] = [];
   for (const [index, item] of items.entries()) {
     try {
-      filled.push(fillAdmission(item, subject, requestId === undefined ? undefined : `${requestId}.${index}`));
+      filled.push(await permitted(exchange, item, requestId === undefined ? undefined : `${requestId}.${index}`));
     } catch (thrown) {
       if (!(thrown instanceof MandateError)) throw thrown;
       refused.set(index, thrown);
     }
   }
-  const answered = await services.authority.call("admitMany", filled, contextOf(subject));
+  const answered = await services.authority.call("admitMany", filled, contextOf(exchange));
   const answers = answered.answer.values();
   const woven = items.map((_, index) => {
     const error = refused.get(index);
@@ -60,7 +78,7 @@ export async function admitWorkloads(exchange: Exchange): Promise<HttpAnswer> {
 }
 
 export async function listWorkloads(exchange: Exchange): Promise<HttpAnswer> {
-  const { services, subject, query } = exchange;
+  const { services, query } = exchange;
   const requestedBy = single(query, "requestedBy");
   const filter = {
     tenantId: single(query, "tenantId"),
@@ -74,14 +92,15 @@ export async function listWorkloads(exchange: Exchange): Promise<HttpAnswer> {
     limit: singleNumber(query, "limit"),
     cursor: single(query, "cursor"),
   };
-  const answered = await services.authority.call("list", filter, contextOf(subject));
-  return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
+  const answered = await services.authority.call("list", filter, contextOf(exchange));
+  const workloads = answered.answer.workloads.filter(mayShow(exchange, "workload:read"));
+  return answerJson({ ...answered.answer, workloads }, { headers: revisionOf(answered, exchange) });
 }
 
 export async function getWorkload(exchange: Exchange): Promise<HttpAnswer> {
-  const { services, subject } = exchange;
+  const { services } = exchange;
   const request = { workloadId: readPathId(exchange.context) };
-  const answered = await services.authority.call("get", request, contextOf(subject, readScope(exchange.query)));
+  const answered = await services.authority.call("get", request, scopedContextOf(exchange));
   return answerJson(answered.answer, { headers: revisionOf(answered, exchange) });
 }
 
@@ -105,7 +124,7 @@ async function untilAborted<Value>(
 
 /** Waits until nothing more will happen by itself, the time is up, the client is gone or the server stops. */
 export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services, subject, query } = exchange;
+  const { context, services, query } = exchange;
   const shaped = parseShape(resultQuery, {
     tenantId: single(query, "tenantId"),
     applicationId: single(query, "applicationId"),
@@ -113,25 +132,23 @@ export async function readResult(exchange: Exchange): Promise<HttpAnswer> {
   });
   if (!shaped.ok) throw MandateError.of(shaped.error);
   const { waitMs } = shaped.value;
-  const scoped = contextOf(subject, readScope(query));
+  const scoped = scopedContextOf(exchange);
   const workloadId = readPathId(context);
   const answered = await (waitMs === 0
     ? services.authority.waitForSettled(workloadId, 0, scoped)
     : untilAborted([services.stopping, context.req.raw.signal], (signal) =>
         services.authority.waitForSettled(workloadId, signal.aborted ? 0 : waitMs, { ...scoped, signal }),
       ));
+  // The grant may have ended while the request waited.
+  if (waitMs > 0) await authorize(exchange, "workload:read", { kind: "workload", workloadId });
   const { state, result, lastFailure } = answered.answer;
   const answer = { workloadId, state, settled: settledStates.includes(state), result, lastFailure };
   return answerJson(answer, { headers: revisionOf(answered, exchange) });
 }
 
 export async function explainWorkload(exchange: Exchange): Promise<HttpAnswer> {
-  const { services, subject } = exchange;
+  const { services } = exchange;
   const workloadId = readPathId(exchange.context);
-  const answered = await services.authority.call(
-    "explain",
-    { workloadId },
-    contextOf(subject, readScope(exchange.query)),
-  );
+  const answered = await services.authority.call("explain", { workloadId }, scopedContextOf(exchange));
   return answerJson({ workloadId, reasons: answered.answer }, { headers: revisionOf(answered, exchange) });
 }

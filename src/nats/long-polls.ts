@@ -2,6 +2,8 @@
 export interface LongPoll {
   /** Aborts when nobody waits for it any more. */
   readonly signal: AbortSignal;
+  /** Whoever waits is answered now. */
+  end(): void;
   /** It has been answered. */
   leave(): void;
 }
@@ -23,6 +25,7 @@ export class LongPolls {
     this.#polls.set(key, polls.add(controller));
     return {
       signal: controller.signal,
+      end: () => controller.abort(),
       leave: () => {
         polls.delete(controller);
         if (polls.size === 0 && this.#polls.get(key) === polls) this.#polls.delete(key);

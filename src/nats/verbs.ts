@@ -1,5 +1,9 @@
+import type { AccessObject, Bearer } from "../authority/access.ts";
 import type { Answered, CallContext, CallName } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
+import type { Capability } from "../core/grant/capabilities.ts";
+import { snapshotOf } from "../core/grant/snapshot.ts";
+import { workerIdOf } from "../core/worker/identity.ts";
 import { renderItem } from "../wire/problem.ts";
 import type { WorkerAuthority } from "./authority-port.ts";
 
@@ -22,6 +26,26 @@ const callsByVerb = {
 } as const satisfies Record<string, CallName>;
 
 export type ServedVerb = keyof typeof callsByVerb;
+
+/** What a verb needs of the grant, and on what (contract 4.1): the work that its message names, the worker, or all work there is. */
+const accessByVerb: {
+  readonly [Verb in ServedVerb]: readonly [Capability, "collection" | "worker" | "work" | "every"];
+} = {
+  "worker.register": ["worker:register", "collection"],
+  "worker.heartbeat": ["worker:heartbeat", "worker"],
+  "worker.drain": ["worker:manage", "worker"],
+  "worker.reconcile": ["worker:heartbeat", "worker"],
+  "work.next": ["workload:claim", "every"],
+  "work.claim": ["workload:claim", "work"],
+  "work.start": ["workload:execute", "work"],
+  "work.heartbeat": ["workload:execute", "work"],
+  "work.context": ["workload:execute", "work"],
+  "work.checkpoint": ["workload:execute", "work"],
+  "work.complete": ["workload:execute", "work"],
+  "work.fail": ["workload:execute", "work"],
+  "work.confirm-cancel": ["workload:execute", "work"],
+  "claim.validate": ["workload:read", "work"],
+};
 
 export const servedVerbs = Object.keys(callsByVerb) as readonly ServedVerb[];
 
@@ -55,6 +79,8 @@ export interface WorkRequest {
   readonly scope: Scope;
   readonly value: unknown;
   readonly signal: AbortSignal;
+  /** The grant that the request carries; absent in open mode. */
+  readonly bearer?: Bearer | undefined;
 }
 
 /** A request that waits at the authority, perhaps for long. */
@@ -72,15 +98,59 @@ function checkScope(members: Members, scope: Scope): void {
   }
 }
 
+/**
+ * Asks for one call whether the grant allows it. A member that should name the work or the worker and does not is left
+ * to the shapes: no record bears the name that stands for it here.
+ */
+function authorizeOne(authority: WorkerAuthority, request: WorkRequest, members: Members): Promise<void> {
+  const { verb, bearer } = request;
+  if (bearer === undefined) return Promise.resolve();
+  const [capability, kind] = accessByVerb[verb];
+  const textOf = (name: string): string => {
+    const value = members[name];
+    return typeof value === "string" ? value : "unnamed";
+  };
+  const workerId =
+    verb === "worker.register" ? workerIdOf({ ...request.scope, name: textOf("name") }) : textOf("workerId");
+  const on: AccessObject =
+    kind === "worker"
+      ? { kind, workerId }
+      : kind === "work"
+        ? { kind: "workload", workloadId: textOf("workloadId") }
+        : { kind };
+  const from = { door: "nats", operation: verb } as const;
+  return authority.access().require({ bearer, capability, on, workerId, from });
+}
+
+/**
+ * Asks whether the grant allows a request, each claim of a batch for itself.
+ *
+ * @throws MandateError the refusal, `GRANT_SCOPE_DENIED` when the grant is of another tenant or application than the subject.
+ */
+async function authorize(authority: WorkerAuthority, request: WorkRequest, members: Members): Promise<void> {
+  const { bearer, scope } = request;
+  if (bearer === undefined) return;
+  const { tenantId, applicationId } = bearer.grant;
+  if (tenantId !== scope.tenantId || applicationId !== scope.applicationId)
+    throw new MandateError("GRANT_SCOPE_DENIED", "the grant is of another tenant or application than the subject");
+  const { claims } = members;
+  const isBatch = request.verb === "work.heartbeat" && Array.isArray(claims);
+  const named = isBatch ? claims.filter(isMembers) : [members];
+  const asked = isBatch ? new Map(named.map((claim) => [claim["workloadId"], claim])).values() : named;
+  for (const one of asked) await authorizeOne(authority, request, one);
+}
+
 /** Who asks: every identifier is encoded or last, so that no two callers coincide. */
 function contextOf(request: WorkRequest, members: Members, subjectPrefix: string): CallContext {
   const { workerId } = members;
+  const { bearer } = request;
   const named = typeof workerId === "string";
   return {
     scope: request.scope,
     caller: `${subjectPrefix}/worker:${named ? workerId : ""}`,
     ...(named ? { subject: { kind: "worker", id: workerId } } : {}),
     ...(request.verb === "work.next" ? { signal: request.signal } : {}),
+    ...(bearer === undefined ? {} : { subject: bearer.grant.subject, grant: snapshotOf(bearer.grant, bearer.chain) }),
   };
 }
 
@@ -103,6 +173,7 @@ export async function makeCall(
 ): Promise<unknown> {
   const { verb, scope, value } = request;
   const name = callsByVerb[verb];
+  await authorize(authority, request, isMembers(value) ? value : {});
   if (!isMembers(value)) return (await authority.call(name, value, contextOf(request, {}, subjectPrefix))).answer;
   checkScope(value, scope);
   const { tenantId: _tenant, applicationId: _application, ...members } = value;

@@ -1,8 +1,10 @@
 import { headers, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
 import type { Registry } from "prom-client";
+import type { Bearer } from "../authority/access.ts";
 import { monotonicMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { errorRegistry, MandateError } from "../core/errors.ts";
+import type { Result } from "../base/result.ts";
+import { errorRegistry, MandateError, type Refusal } from "../core/errors.ts";
 import { problemOf } from "../wire/problem.ts";
 import { END_POLL_VERB, parseWorkSubject, WORK_QUEUE, workPattern } from "../wire/subjects.ts";
 import { PROTOCOL_VERSION } from "../wire/version.ts";
@@ -24,6 +26,15 @@ export interface WorkerServiceLimits {
 
 export const defaultWorkerServiceLimits: WorkerServiceLimits = { inFlightMax: 2048, waitersMax: 10_000 };
 
+/** What this door needs to know grants by. */
+export interface WorkerGrants {
+  /** The grant of a token whose signatures are good; never rejects. What is good is remembered by its digest. */
+  verify(token: string): Promise<Result<Bearer, Refusal>>;
+}
+
+/** The header that carries the grant (contract 4.3). */
+const GRANT_HEADER = "Mandate-Grant";
+
 export interface WorkerServiceOptions {
   /** Stays the caller's: the service never closes it. */
   readonly connection: NatsConnection;
@@ -32,6 +43,8 @@ export interface WorkerServiceOptions {
   /** Where the door's measures go. One service to a registry. */
   readonly metrics: Registry;
   readonly limits?: Partial<WorkerServiceLimits>;
+  /** Given: every request needs a grant in the header `Mandate-Grant`. Absent: the node runs in open mode. */
+  readonly grants?: WorkerGrants;
   /** The program's version, `x.y.z`, for whoever lists services. */
   readonly version?: string;
 }
@@ -84,7 +97,7 @@ class Service implements WorkerService {
     this.#discovery = new Discovery({
       version: options.version ?? `${PROTOCOL_VERSION}.0.0`,
       endpoints: servedVerbs.map((verb) => ({ name: verb.replace(".", "-"), subject: workPattern(verb) })),
-      metadata: { node: options.authority.nodeId, mode: "open" },
+      metadata: { node: options.authority.nodeId, mode: options.grants === undefined ? "open" : "secure" },
     });
   }
 
@@ -105,7 +118,8 @@ class Service implements WorkerService {
     });
     this.#discovery.start(connection);
     await connection.flush();
-    log.info({ subject: EVERYTHING }, "worker requests are answered over NATS, in open mode");
+    const how = this.#options.grants === undefined ? ", in open mode" : ", to workers with a grant";
+    log.info({ subject: EVERYTHING }, `worker requests are answered over NATS${how}`);
   }
 
   async stop(graceMs = 5_000): Promise<void> {
@@ -164,15 +178,33 @@ class Service implements WorkerService {
       message.data.length === 0 && notation.contentType === undefined ? EMPTY : message.data,
     );
     if (!parsed.ok) throw MandateError.of(parsed.error);
-    const leave = this.#enter(isLongPoll(verb, parsed.value));
+    const { authority } = this.#options;
+    const longPoll = isLongPoll(verb, parsed.value);
+    const leave = this.#enter(longPoll);
+    let release: () => void = () => undefined;
     const poll = this.#polls.enter(longPollKey(prefix, parsed.value) ?? "");
     try {
-      const request = { verb, scope, value: parsed.value, signal: poll.signal };
-      return await makeCall(this.#options.authority, request, prefix);
+      const bearer = await this.#bearerOf(message);
+      // Nobody is given work any more whose grant ends while he waits for it.
+      if (bearer !== undefined && longPoll) release = authority.access().onFallen(bearer, () => poll.end());
+      const request = { verb, scope, value: parsed.value, signal: poll.signal, bearer };
+      return await makeCall(authority, request, prefix);
     } finally {
+      release();
       poll.leave();
       leave();
     }
+  }
+
+  /** @throws MandateError `GRANT_INVALID` when there is no grant, or its signature is not good. */
+  async #bearerOf(message: Msg): Promise<Bearer | undefined> {
+    const { grants } = this.#options;
+    if (grants === undefined) return undefined;
+    const token = message.headers?.get(GRANT_HEADER) ?? "";
+    if (token === "") throw new MandateError("GRANT_INVALID", `the request has no header ${GRANT_HEADER}`);
+    const verified = await grants.verify(token);
+    if (!verified.ok) throw MandateError.of(verified.error);
+    return verified.value;
   }
 
   /** A worker stops waiting. Whatever this says that is not understood ends nothing; there is no answer to it. */

@@ -55,6 +55,10 @@ export class GatedAuthority implements HttpAuthority {
 
   readonly position: HttpAuthority["position"] = () => this.#opened().position();
 
+  readonly access: HttpAuthority["access"] = () => this.#opened().access();
+
+  readonly traitsOf: HttpAuthority["traitsOf"] = (workloadId) => this.#opened().traitsOf(workloadId);
+
   readiness(): Readiness {
     if (this.#draining) return { ready: false, reasons: ["the node is stopping"] };
     return this.#authority?.readiness() ?? { ready: false, reasons: [this.#reason] };

@@ -7,6 +7,9 @@ import { Authority } from "../authority/authority.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { defaultRules } from "../core/workload/rules.ts";
+import { GrantVerifier } from "../grants/grant-verifier.ts";
+import { KeyRing } from "../grants/key-ring.ts";
+import type { HttpGrants } from "../http/access.ts";
 import { startHttpServer, type HttpServer } from "../http/server.ts";
 import { startWorkerService, type WorkerService } from "../nats/worker-service.ts";
 import type { JetstreamStore } from "../store/jetstream/jetstream-store.ts";
@@ -22,6 +25,21 @@ interface Opened {
   authority?: Authority;
   connection?: NatsConnection;
   service?: WorkerService;
+}
+
+/** What is there as soon as a node listens. */
+interface Doors {
+  readonly http: HttpServer;
+  readonly gate: GatedAuthority;
+  readonly registry: Registry;
+  readonly keys: KeyRing | undefined;
+  /** Absent: open mode. */
+  readonly grants: HttpGrants | undefined;
+}
+
+function grantsOf(keys: KeyRing): HttpGrants {
+  const verifier = new GrantVerifier(keys);
+  return { verify: (token) => verifier.verify(token), jwks: () => keys.jwks() };
 }
 
 export interface NodeOptions {
@@ -66,11 +84,15 @@ export class Node {
   readonly #metrics: NodeMetrics;
   readonly #registry: Registry;
   readonly #gate: GatedAuthority;
+  readonly #keys: KeyRing | undefined;
+  readonly #grants: HttpGrants | undefined;
   readonly #stopping = new AbortController();
   readonly #opened: Opened = {};
 
-  private constructor(options: NodeOptions, doors: { http: HttpServer; gate: GatedAuthority; registry: Registry }) {
+  private constructor(options: NodeOptions, doors: Doors) {
     this.#options = options;
+    this.#keys = doors.keys;
+    this.#grants = doors.grants;
     this.#http = doors.http;
     this.#gate = doors.gate;
     this.#registry = doors.registry;
@@ -80,12 +102,15 @@ export class Node {
   /**
    * Listens. The node is of use after {@link run}.
    *
+   * @throws KeyRingError when the keys of grants are not good.
    * @throws the system's error when the port can't be had.
    */
   static async listen(options: NodeOptions): Promise<Node> {
     const { config, log } = options;
     const registry = new Registry();
     const gate = new GatedAuthority(config.nodeId, config.shards);
+    const keys = config.keys === undefined ? undefined : await KeyRing.open({ path: config.keys, log });
+    const grants = keys === undefined ? undefined : grantsOf(keys);
     const http = await startHttpServer({
       authority: gate,
       log,
@@ -93,13 +118,14 @@ export class Node {
       port: config.httpPort,
       host: config.httpHost,
       tls: httpCertificateOf(config),
+      ...(grants === undefined ? {} : { grants }),
       config: {
         inFlightMax: config.requestsMax,
         waitersMax: config.waitersMax,
         eventStreamsMax: config.eventStreamsMax,
       },
     });
-    return new Node(options, { http, gate, registry });
+    return new Node(options, { http, gate, registry, keys, grants });
   }
 
   /** Where HTTP answers. */
@@ -126,7 +152,9 @@ export class Node {
     const connection = await connectForWorkers(config, log, signal);
     this.#opened.connection = connection;
     await this.#untilTold(connection);
-    this.#opened.service = await startWorkerService({ connection, authority, log, metrics: this.#registry, version });
+    const secured = this.#grants === undefined ? {} : { grants: this.#grants };
+    const service = { connection, authority, log, metrics: this.#registry, version, ...secured };
+    this.#opened.service = await startWorkerService(service);
     log.info({ nodeId: config.nodeId, url: this.url, epoch: config.epoch, shards: config.shards }, "the node runs");
   }
 
@@ -136,6 +164,11 @@ export class Node {
     if (authority === undefined || this.#stopping.signal.aborted) return;
     this.#options.log.warn({}, "the view is built anew, as it was asked for");
     await authority.resync();
+  }
+
+  /** Looks at the keys of grants now, and not only in a second. */
+  renewKeys(): void {
+    void this.#keys?.reload();
   }
 
   /** Reads the certificate of HTTP again, so that it can be replaced without a restart. A bad one is not taken. */
@@ -156,6 +189,7 @@ export class Node {
     const { config, log } = this.#options;
     log.info({ graceMs: config.shutdownGraceMs }, "the node is stopping");
     this.#stopping.abort();
+    this.#keys?.close();
     const opened = this.#opened;
     this.#gate.drain();
     // Workers' requests go to another node at once: those under way here are answered, none is refused.

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import type { Log } from "../base/log.ts";
 import { unknownVariables, type Config } from "../config.ts";
+import { KeyRingError } from "../grants/key-ring.ts";
 import { NodeRefusal } from "./node-error.ts";
 import { Node } from "./node.ts";
 
@@ -8,7 +9,7 @@ const makeLog = (config: Config): Log =>
   pino({
     level: config.logLevel,
     // Every line says in which mode the node runs (contract 4.3).
-    base: { node: config.nodeId, mode: "open" },
+    base: { node: config.nodeId, mode: config.keys === undefined ? "open" : "secure" },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level) => ({ level }) },
   });
@@ -50,13 +51,20 @@ export async function serve(config: Config, version: string): Promise<number> {
   try {
     node = await Node.listen({ config, log, version });
   } catch (thrown) {
+    if (thrown instanceof KeyRingError) {
+      log.error({ reason: thrown.message }, "the keys that grants are verified with are not good");
+      return 1;
+    }
     const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown";
     log.error({ host: config.httpHost, port: config.httpPort, code }, "HTTP can't listen there");
     return 1;
   }
   // An operator who does not trust a node's view has it built anew.
   process.on("SIGUSR2", () => void node.resync());
-  process.on("SIGHUP", () => node.renewCertificate());
+  process.on("SIGHUP", () => {
+    node.renewCertificate();
+    node.renewKeys();
+  });
   const running = node.run().then(
     () => undefined,
     (thrown: unknown) => thrown,

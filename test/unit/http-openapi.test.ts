@@ -57,6 +57,8 @@ test("the document has the routes of contract 6.2, and those about workers and p
       "POST /v1/workloads/{id}/timeout",
       "GET /v1/approvals",
       "GET /v1/events",
+      "POST /v1/grants/revocations",
+      "GET /.well-known/jwks.json",
       "POST /v1/workers",
       "GET /v1/workers",
       "GET /v1/workers/{id}",
