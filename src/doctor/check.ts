@@ -24,6 +24,7 @@ export const checkNames = [
   "atomic-batches",
   "direct-gets",
   "rollup",
+  "access",
   "duplicate-window",
   "stream-settings",
   "consumers",

@@ -5,6 +5,7 @@ import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { checkStreamSettings, streamName, streamSettings, type BucketOptions } from "../store/jetstream/bucket.ts";
 import { openJetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { StoreRefusal } from "../store/jetstream/store-refusal.ts";
+import { checkAccess } from "./access-check.ts";
 import { failure, ok, skipped, warning, type Check, type CheckName } from "./check.ts";
 
 export interface StoreAddress extends Omit<BucketOptions, "history"> {
@@ -24,6 +25,7 @@ const storeCheckNames: readonly CheckName[] = [
   "atomic-batches",
   "direct-gets",
   "rollup",
+  "access",
   "duplicate-window",
   "stream-settings",
   "consumers",
@@ -153,7 +155,7 @@ export async function checkStore(address: StoreAddress): Promise<readonly Check[
     const streams = await Promise.all(
       Array.from({ length: address.shards }, (_, shard) => manager.streams.info(streamName(address.epoch, shard))),
     );
-    return [format, ...checkStreams(streams, address)];
+    return [format, ...checkStreams(streams, address), await checkAccess(address)];
   } catch (thrown) {
     return [
       format,

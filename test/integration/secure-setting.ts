@@ -8,6 +8,7 @@ import { poll } from "../../cluster/poll.ts";
 import { assert } from "../../src/base/assert.ts";
 import { silentLog, type Log } from "../../src/base/log.ts";
 import { readConfig } from "../../src/config.ts";
+import { natsConnectionOf } from "../../src/node/nats-login.ts";
 import { Node } from "../../src/node/node.ts";
 import { makeProfile, type Profile } from "../../src/secure/profile.ts";
 import { workerInboxPrefix, type WorkerScope } from "../../src/wire/nats-rights.ts";
@@ -71,6 +72,15 @@ export class SecureSetting {
     return node;
   }
 
+  /** How the node of the profile connects. */
+  nodeConnection(): NodeConnectionOptions {
+    const [seedFile] = this.profile.nodeSeedFiles;
+    return natsConnectionOf({
+      natsTlsCa: this.profile.caFile,
+      ...(seedFile === undefined ? {} : { natsNkeySeedFile: seedFile }),
+    });
+  }
+
   async startReadyNode(): Promise<Node> {
     const node = await this.startNode();
     await node.run();
@@ -103,9 +113,8 @@ export class SecureSetting {
   }
 
   /** A connection with the node's own key. */
-  async connectAsNode(): Promise<NatsConnection> {
-    const seed = (await readFile(this.profile.nodeSeedFiles[0] ?? "", "utf8")).trim();
-    return this.connect({ authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) });
+  connectAsNode(): Promise<NatsConnection> {
+    return this.connect(this.nodeConnection());
   }
 
   async connect(options: NodeConnectionOptions): Promise<NatsConnection> {

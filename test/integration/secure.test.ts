@@ -8,16 +8,21 @@
 import { randomUUID } from "node:crypto";
 import { connect as connectSocket } from "node:net";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { nkeyAuthenticator, nkeys, PermissionViolationError, type NatsConnection } from "@nats-io/nats-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NodeConnectionOptions } from "@nats-io/transport-node";
+import { startNatsCluster, type NatsCluster } from "../../cluster/nats-cluster.ts";
 import { poll } from "../../cluster/poll.ts";
 import { assert } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { Check } from "../../src/doctor/check.ts";
+import { checkStore } from "../../src/doctor/store-checks.ts";
 import { connect, type Client } from "../../src/sdk/client.ts";
 import { runWorker } from "../../src/sdk/worker.ts";
+import { openJetstreamStore } from "../../src/store/jetstream/jetstream-store.ts";
 import { acme, globex, SecureSetting } from "./secure-setting.ts";
 
 let setting: SecureSetting;
@@ -297,5 +302,59 @@ describe("a node whose key does not give it what it needs", () => {
     expect((await fetch(`${node.url}/readyz`)).status).toBe(503);
     await node.stop();
     await running;
+  });
+});
+
+describe("doctor", () => {
+  const look = async (nats: NatsCluster, connection: NodeConnectionOptions): Promise<readonly Check[]> =>
+    checkStore({
+      servers: nats.urls,
+      connection,
+      ...{ epoch: "main", shards: 2, storage: "memory", replicas: nats.servers.length === 1 ? 1 : 3 },
+    });
+
+  test("finds a store that only the nodes see", async () => {
+    const checks = await look(setting.nats, setting.nodeConnection());
+    expect(checks.filter(({ verdict }) => verdict !== "ok")).toEqual([]);
+    expect(checks.map(({ name }) => name)).toContain("access");
+  });
+
+  test("finds a store that anybody sees, though the node shows who it is", async () => {
+    const nats = await startNatsCluster({ servers: 1, directory: join(setting.directory, "open") });
+    setting.onClose(() => nats.killAll());
+    const where = { servers: nats.urls, epoch: "main", shards: 2, replicas: 1, storage: "memory" } as const;
+    const store = await openJetstreamStore({ ...where, create: true, clientId: "test" });
+    setting.onClose(() => store.close());
+    const verdict = async (connection: NodeConnectionOptions): Promise<string | undefined> =>
+      (await look(nats, connection)).find(({ name }) => name === "access")?.verdict;
+    expect(await verdict({ token: "of no use" })).toBe("failure");
+    expect(await verdict({})).toBe("skipped");
+  });
+});
+
+describe("a key that is taken away", () => {
+  test("ends its connections as soon as the servers read their configuration again, and touches no others", async () => {
+    const [gone, stays] = await Promise.all([setting.connectAs(setting.namedWorker), setting.connectAs(acme)]);
+    const seed = new TextEncoder().encode((await setting.seedOf(setting.namedWorker)).trim());
+    const publicKey = nkeys.fromSeed(seed).getPublicKey();
+    for (const server of setting.nats.servers) {
+      const file = join(server.directory, "nats-server.conf");
+      const text = await readFile(file, "utf8");
+      expect(text).toContain(publicKey);
+      await writeFile(file, text.replaceAll(publicKey, nkeys.createUser().getPublicKey()));
+      process.kill(server.pid ?? 0, "SIGHUP");
+    }
+    await gone.closed();
+    const again = (): Promise<string> =>
+      setting.connectAs(setting.namedWorker).then(
+        () => "let in",
+        (thrown: unknown) => String(thrown),
+      );
+    // The three servers read at their own pace, and any of them may be asked.
+    const refused = await poll(async () => (/Authorization/.test(await again()) ? true : undefined), {
+      timeoutMs: 10_000,
+    });
+    expect(refused).toBe(true);
+    expect(await ask(stays, "mandate.v1.acme.shop.work.next", '{"workerId":"w","leaseMs":1000}')).toBe("[]");
   });
 });
