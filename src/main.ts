@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
-import { parseFlags, UsageError, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
+import { parseFlags, UsageError, wholeFlag, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
 import { renderChecks } from "./cli/doctor-report.ts";
 import { usageOf } from "./cli/usage.ts";
+import { demoWorkerOptions, execWorkerOptions, splitProgram, workerFlags } from "./cli/worker-arguments.ts";
 import {
   ConfigError,
   natsClientFlags,
@@ -28,11 +29,7 @@ const flagsOf: { readonly [command: string]: readonly FlagSpec[] } = {
   serve: [...settingFlags, help],
   doctor: [...settingFlags, { name: "json", takesValue: false }, help],
   up: [...valued("port", "data", "nodes"), { name: "no-demo", takesValue: false }, help],
-  worker: [
-    ...valued("nats", "tenant", "application", "name", "concurrency", "lease-ms"),
-    ...valued(...natsClientFlags),
-    help,
-  ],
+  worker: [...valued(...workerFlags), ...valued(...natsClientFlags), help],
   "nats-permissions": [
     ...valued("tenant", "application", "name", "epoch", "shards"),
     { name: "authority", takesValue: false },
@@ -50,15 +47,6 @@ function version(): string {
     }
   }
   return "0.0.0";
-}
-
-/** @throws UsageError when the flag is no whole number in its bounds. */
-function wholeFlag(flags: ParsedFlags, name: string, rule: { initial: number; min: number; max: number }): number {
-  const text = flags.values[name];
-  if (text === undefined) return rule.initial;
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= rule.min && value <= rule.max) return value;
-  throw new UsageError(`--${name}=${JSON.stringify(text)} must be a whole number from ${rule.min} to ${rule.max}`);
 }
 
 // Each command loads what it needs when it is called for, so that --help and a demo worker start quickly.
@@ -90,22 +78,15 @@ async function runUp(flags: ParsedFlags): Promise<number> {
   return up(options);
 }
 
-async function runWorker(flags: ParsedFlags): Promise<number> {
-  const { values } = flags;
-  const servers = (values["nats"] ?? "127.0.0.1:4222").split(",").filter((server) => server !== "");
-  if (servers.length === 0) throw new UsageError("--nats names no server");
-  const options = {
-    servers,
-    tenantId: values["tenant"] ?? "demo",
-    applicationId: values["application"] ?? "shop",
-    name: values["name"] ?? "demo",
-    concurrency: wholeFlag(flags, "concurrency", { initial: 4, min: 1, max: 1_000 }),
-    leaseMs: wholeFlag(flags, "lease-ms", { initial: 5_000, min: 100, max: 604_800_000 }),
-  };
+async function runWorker(flags: ParsedFlags, program: readonly string[] | undefined): Promise<number> {
   const { workerLoginOf } = await import("./node/nats-login.ts");
-  const login = workerLoginOf(readNatsClient(process.env, values));
-  const { runDemoWorker } = await import("./local/demo-worker.ts");
-  return runDemoWorker({ ...options, login });
+  const login = workerLoginOf(readNatsClient(process.env, flags.values));
+  if (program === undefined) {
+    const { runDemoWorker } = await import("./local/demo-worker.ts");
+    return runDemoWorker({ ...demoWorkerOptions(flags), login });
+  }
+  const { runExecWorker } = await import("./cli/exec-worker.ts");
+  return runExecWorker({ ...execWorkerOptions(flags, program), login }, (line) => void process.stderr.write(line));
 }
 
 async function runNatsPermissions({ present, values }: ParsedFlags): Promise<number> {
@@ -154,13 +135,14 @@ async function main(args: readonly string[]): Promise<number> {
   if (command === "keys" || command === "grant") return runGrants(command, rest);
   const specs = Object.hasOwn(flagsOf, command) ? flagsOf[command] : undefined;
   if (specs === undefined) throw new UsageError(`there is no command ${JSON.stringify(command)}`);
-  const flags = parseFlags(rest, specs);
+  const { given, program } = command === "worker" ? splitProgram(rest) : { given: rest, program: undefined };
+  const flags = parseFlags(given, specs);
   if (flags.present.has("help")) {
     process.stdout.write(usageOf(command, settingRows()) ?? "");
     return 0;
   }
   if (command === "up") return runUp(flags);
-  if (command === "worker") return runWorker(flags);
+  if (command === "worker") return runWorker(flags, program);
   if (command === "nats-permissions") return runNatsPermissions(flags);
   const config = readConfig(process.env, flags.values);
   return command === "serve" ? runServe(config) : runDoctor(config, flags);

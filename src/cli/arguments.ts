@@ -18,6 +18,19 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** @throws UsageError when the flag is no whole number in its bounds. */
+export function wholeFlag(
+  flags: ParsedFlags,
+  name: string,
+  rule: { readonly initial: number; readonly min: number; readonly max: number },
+): number {
+  const text = flags.values[name];
+  if (text === undefined) return rule.initial;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= rule.min && value <= rule.max) return value;
+  throw new UsageError(`--${name}=${JSON.stringify(text)} must be a whole number from ${rule.min} to ${rule.max}`);
+}
+
 /**
  * Reads a command's flags.
  *

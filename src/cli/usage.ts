@@ -6,7 +6,7 @@ const COMMANDS = `Usage: mandate <command> [flags]
   up        A local cluster: three nats-servers, three authority nodes, one address, a demo worker
   serve     One authority node, against NATS servers that run already
   doctor    Look at everything that a deployment's safety rests on
-  worker    A worker that does the demo's work; an example of a process of its own
+  worker    Make any program a worker (--exec), or do the demo's work
   nats-permissions   What the NATS user of a worker, or of a node, may do: as JSON, for your own configuration
   keys      Make keys that sign grants, and publish their public parts
   grant     Issue, delegate, inspect and revoke grants
@@ -26,17 +26,28 @@ goes on with them. Everything listens on 127.0.0.1.
   --no-demo       No demo worker and no sample work
 `;
 
-const WORKER = `Usage: mandate worker [flags]
+const WORKER = `Usage: mandate worker [flags] --exec PROGRAM [ARGUMENT …]
+       mandate worker [flags]
 
-Claims work of the demo (definition names that begin with "demo.") and does it. Ends on SIGTERM and gives back what it
-has not finished.
+With --exec (or --) everything that follows is a program and its arguments, and it is started for each piece of work: the
+work is a line of JSON on its standard input, its output is what it prints, one JSON value, and exit code 0 says that it
+is done. Without, the work of the demo is done. Ends on SIGTERM and gives back what it has not finished.
 
   --nats <host:port,…>    NATS servers (127.0.0.1:4222)
   --tenant <id>           (demo)
   --application <id>      (shop)
-  --name <name>           (demo)
-  --concurrency <n>       (4)
-  --lease-ms <ms>         (5000)
+  --name <name>           Names the worker; each process has its own (exec; demo without --exec)
+  --concurrency <n>       Pieces of work at once (1; 4 without --exec)
+  --lease-ms <ms>         How soon the work of a worker that died goes to another (30000; 5000 without --exec)
+
+With --exec also:
+
+  --capabilities <a,b,…>      What the worker can do (nothing in particular)
+  --max-duration-ms <ms>      How long a piece of work may take (3600000)
+  --max-memory-bytes <bytes>  How much memory the program and what it starts may use together (no bound; Linux)
+  --max-cpu-ms <ms>           How much processor time (no bound)
+  --grace-ms <ms>             How long programs may go on after SIGTERM to the worker (20000)
+  --env <A,B,…>               Variables that the program may see beside PATH, HOME and the like (none)
 
 What it is to NATS is told like that of a node, by flags or variables: --nats-user, --nats-password, --nats-token,
 --nats-nkey, --nats-creds, --nats-tls-ca, --nats-tls-cert, --nats-tls-key, --nats-inbox; see mandate serve --help.
