@@ -143,7 +143,7 @@ export class ClaimCommits {
         change,
         mark: undefined,
         context: taking.context,
-        asserts: [...taking.claimant.asserts(), ...assertsOf(seen, change)],
+        asserts: [...(grab?.asserts ?? []), ...assertsOf(seen, change)],
         slots: grab?.putsFor(claim) ?? [],
       });
       if (committed !== undefined) return { claim, position: committed };
@@ -175,7 +175,7 @@ export class ClaimCommits {
 
   async #commitTogether(taking: Taking, intents: readonly [Intent, ...Intent[]]): Promise<readonly Taken[]> {
     const { executor, operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
-    const { memory, shard, context, claimant } = taking;
+    const { memory, shard, context } = taking;
     if (memory === undefined) return [];
     const [first] = intents;
     const operationId = operationIds.next(memory.mark, first.change.reference);
@@ -184,7 +184,7 @@ export class ClaimCommits {
     );
     const claimed = intents.flatMap(({ seen, change }) => executor.putsOf(change, seen.workload.key, seen.workload));
     const slotPuts = intents.flatMap(({ grab, claim }) => grab?.putsFor(claim) ?? []);
-    const asserts = [...claimant.asserts(), ...intents.flatMap(({ seen, change }) => assertsOf(seen, change))];
+    const asserts = intents.flatMap(({ seen, change, grab }) => [...(grab?.asserts ?? []), ...assertsOf(seen, change)]);
     for (const { seen, change } of intents) executor.expect(change, seen.workload.key, operationId);
     const memo = { key: memory.key, value: remembered, base: "absent", ttlMs: CLAIM_REQUEST_TTL_MS } as const;
     const outcome = await shard.commit(
@@ -246,9 +246,9 @@ export const assertsOf = (seen: Seen, change: Change): { readonly key: string; r
     return dependency === undefined ? [] : [{ key: dependency.key, revision: dependency.revision }];
   });
 
-/** Each key once: two workloads may wait for one dependency. */
+/** Each key once, since two workloads may be decided on one record: as it was first seen, which is the older of two versions. */
 const distinct = (asserts: readonly Assertion[]): readonly Assertion[] => [
-  ...new Map(asserts.map((assertion) => [assertion.key, assertion])).values(),
+  ...new Map(asserts.toReversed().map((assertion) => [assertion.key, assertion])).values(),
 ];
 
 /** As many of the intents, from the first on, as one commit can hold. A single one always fits. */

@@ -1,4 +1,5 @@
 import type { Timers } from "../base/clock.ts";
+import { MandateError } from "../core/errors.ts";
 import type { Claim } from "../core/workload/record.ts";
 import { claimRequestKey, ownerOfKey, scopeOfKey, shardOf } from "../store/keys.ts";
 import type { Rank } from "../store/projection/projected.ts";
@@ -70,8 +71,10 @@ export class ClaimNext {
     const owner = ownerOfKey(key);
     if (!this.#waiting.has(queue)) return;
     // A pool's place may be anybody's.
-    if (isRegisteredId(owner)) this.#waiting.dispatchTo(queue, owner);
-    else this.dispatch(queue);
+    if (isRegisteredId(owner)) {
+      this.#waiting.dismissSuperseded(queue, owner);
+      this.#waiting.dispatchTo(queue, owner);
+    } else this.dispatch(queue);
   }
 
   /** Ends: long polls are answered with nothing, and nothing is handed out any more. */
@@ -151,6 +154,8 @@ export class ClaimNext {
   /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
   async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
     if (this.#hasGone(taking.context)) return { answer: [] };
+    const superseded = taking.claimant.superseded();
+    if (superseded !== undefined) throw MandateError.of(superseded);
     const isNew = await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
     if (this.#hasGone(taking.context)) return { answer: [] };
     this.#options.projection.index.promoteDue();
@@ -174,7 +179,11 @@ export class ClaimNext {
         resolve(offered);
       };
       const giveUp = (): void => settle(undefined);
-      const worker: WaitingWorker = Object.assign(this.#wishOf(taking), { offer: settle, dismiss: giveUp });
+      const worker: WaitingWorker = Object.assign(this.#wishOf(taking), {
+        offer: settle,
+        dismiss: giveUp,
+        isSuperseded: () => taking.claimant.superseded() !== undefined,
+      });
       const forget = this.#options.timers.after(leftMs, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.add(worker);

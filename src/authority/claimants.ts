@@ -1,4 +1,4 @@
-import { MandateError } from "../core/errors.ts";
+import { MandateError, type Refusal } from "../core/errors.ts";
 import { slotEvidence } from "../core/worker/claim-slots.ts";
 import {
   findIneligibility,
@@ -10,7 +10,6 @@ import { checkIncarnation } from "../core/worker/incarnation.ts";
 import { denyPlacement } from "../core/worker/placement.ts";
 import type { WorkerRecord } from "../core/worker/record.ts";
 import { abilityOf, type Ability, type Needs } from "../store/projection/ability.ts";
-import type { Assertion } from "../store/store.ts";
 import type { SlotGrab, Slots } from "./slots.ts";
 import { isRegisteredId, workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
 
@@ -22,8 +21,8 @@ export interface Claimant {
   free(): number;
   /** Grabs the slots of one more claim; nothing for whoever has none, `"none"` when all are taken. */
   grab(need: PlacementNeed): SlotGrab | "none" | undefined;
-  /** What the commit of a claim must find as it was seen. */
-  asserts(): readonly Assertion[];
+  /** The refusal once a later process has taken his name, as the view has it: he waits in vain. */
+  superseded(): Refusal | undefined;
 }
 
 /** What a claim's event tells of its slots. */
@@ -36,7 +35,7 @@ const unregistered = (capabilities: readonly string[]): Claimant => ({
   capabilities: () => capabilities,
   free: () => Number.POSITIVE_INFINITY,
   grab: () => undefined,
-  asserts: () => [],
+  superseded: () => undefined,
 });
 
 /** Conditions that pass by themselves: a worker may wait for their end. */
@@ -61,20 +60,24 @@ class RegisteredClaimant implements Claimant {
   }
 
   free(): number {
-    const record = this.#record();
-    if (record === undefined || record.lifecycle !== "READY" || record.health !== "HEALTHY") return 0;
+    const held = this.#records.present(this.#asked);
+    if (held === undefined || this.superseded() !== undefined || !this.#slots.areKnown(held)) return 0;
+    const record = held.value;
+    if (record.lifecycle !== "READY" || record.health !== "HEALTHY") return 0;
     return this.#slots.free(record, record.workerId, record.concurrency);
   }
 
   grab(need: PlacementNeed): SlotGrab | "none" {
-    const record = this.#record();
-    if (record === undefined || this.#findIneligibility(need) !== undefined) return "none";
-    return this.#slots.grab(record, this.#poolOf(need)?.record) ?? "none";
+    const held = this.#records.present(this.#asked);
+    if (held === undefined || this.#findIneligibility(need) !== undefined) return "none";
+    const poolId = need.placement?.poolId;
+    const pool = poolId === undefined ? undefined : this.#records.presentPool(this.#asked, poolId);
+    return this.#slots.grab(held, pool) ?? "none";
   }
 
-  asserts(): readonly Assertion[] {
-    const held = this.#records.viewed(this.#asked);
-    return held === undefined ? [] : [{ key: held.key, revision: held.revision }];
+  superseded(): Refusal | undefined {
+    const record = this.#records.viewed(this.#asked)?.value;
+    return record === undefined ? undefined : checkIncarnation(record, this.#asked.incarnation);
   }
 
   /** Workers of one kind may be given the same: what tells them apart is whether they are free. */
@@ -85,8 +88,10 @@ class RegisteredClaimant implements Claimant {
     return JSON.stringify([grantedCapabilities, workloadKinds, labels, this.#records.viewedPoolIdsOf(workerId)]);
   }
 
+  /** The worker as it is now; nothing once a later process has its name. */
   #record(): WorkerRecord | undefined {
-    return this.#records.viewed(this.#asked)?.value;
+    const record = this.#records.viewed(this.#asked)?.value;
+    return this.superseded() === undefined ? record : undefined;
   }
 
   #poolOf({ placement }: Needs): PoolSeen | undefined {

@@ -1,4 +1,4 @@
-import { MandateError } from "../core/errors.ts";
+import { MandateError, refuse, type Refusal } from "../core/errors.ts";
 import { decideClaim } from "../core/workload/claim.ts";
 import { refused } from "../core/workload/decision.ts";
 import type { Instant } from "../core/workload/fence.ts";
@@ -15,7 +15,7 @@ import {
   refuseNoWorker,
   type PlacementExplanation,
 } from "../core/worker/placement.ts";
-import type { PlacementDecision, WorkerRecord } from "../core/worker/record.ts";
+import type { PlacementDecision } from "../core/worker/record.ts";
 import type { Scope } from "../store/keys.ts";
 import { placeRequest, validateClaimRequest } from "../wire/worker-requests.ts";
 import type { Answered, CallContext } from "./api.ts";
@@ -62,6 +62,8 @@ export class Placing {
     const { workerRecords, slots } = this.#options;
     let grab: SlotGrab | undefined;
     let claim: Claim | undefined;
+    /** What a denial spoke of: the slots of the worker, and of this pool, have to be made sure of. */
+    let denied: { readonly poolId: string | undefined } | undefined;
     /** The worker, in the workload's own application: of any other it can't be. */
     let asked: WorkerAsked | undefined;
     const end = (): void => {
@@ -74,18 +76,24 @@ export class Placing {
       mark: how.mark,
       decide: (seen, instant) => {
         end();
+        denied = undefined;
         const { record } = seen.workload;
         const { tenantId, applicationId } = record;
         asked = { tenantId, applicationId, workerId: request.workerId };
-        const worker = workerRecords.viewed(asked)?.value;
-        if (worker === undefined) return refused(refusalOf(workerNotFound(request.workerId)));
+        const held = workerRecords.present(asked);
+        if (held === undefined) return refused(refusalOf(workerNotFound(request.workerId)));
+        const worker = held.value;
         const superseded = checkIncarnation(worker, request.incarnation);
         if (superseded !== undefined) return refused(superseded);
         const pool = this.#poolOf(record);
         const ineligible = findIneligibility(workerRecords.seen(worker), record, pool);
-        if (ineligible !== undefined) return refused(denyPlacement(worker.workerId, ineligible));
-        grab = slots.grab(worker, pool?.record);
-        if (grab === undefined) return refused(denyPlacement(worker.workerId, allTried(worker)));
+        const poolId = record.placement?.poolId;
+        if (ineligible !== undefined) {
+          denied = { poolId };
+          return refused(denyPlacement(worker.workerId, ineligible));
+        }
+        grab = slots.grab(held, poolId === undefined ? undefined : workerRecords.presentPool(asked, poolId));
+        if (grab === undefined) return refused(allTried(worker.workerId));
         const placement = place(record, [workerRecords.seen(worker)], { pool, evaluatedAt: instant.now });
         const evidence = { ...slotEvidence(grab.slots), ...textsOf(evidenceOfPlacement(placement)) };
         const command = { ...request, capabilities: worker.grantedCapabilities, evidence };
@@ -93,15 +101,15 @@ export class Placing {
         claim = decision.ok ? decision.answer : undefined;
         return decision;
       },
-      attach: () => {
-        const held = asked === undefined ? undefined : workerRecords.viewed(asked);
-        return {
-          slots: claim === undefined ? [] : (grab?.putsFor(claim) ?? []),
-          asserts: held === undefined ? [] : [{ key: held.key, revision: held.revision }],
-        };
-      },
+      attach: () => ({
+        slots: claim === undefined ? [] : (grab?.putsFor(claim) ?? []),
+        asserts: grab?.asserts ?? [],
+      }),
       refresh: async () => {
-        if (asked !== undefined) await workerRecords.fresh(asked);
+        if (asked === undefined) return;
+        await workerRecords.fresh(asked);
+        if (denied?.poolId !== undefined) await workerRecords.refreshPool(asked, denied.poolId);
+        if (denied !== undefined) await workerRecords.refreshClaims(asked, denied.poolId);
       },
       end,
       repeat: repeatClaim,
@@ -163,10 +171,6 @@ const refusalOf = ({ code, message, details }: MandateError): Parameters<typeof 
   ...(details === undefined ? {} : { details }),
 });
 
-/** Every free slot is being taken by another claim at this moment. */
-const allTried = ({ concurrency }: WorkerRecord): Parameters<typeof denyPlacement>[1] => ({
-  reason: "capacity",
-  active: concurrency,
-  concurrency,
-  message: "its free slots are about to be taken",
-});
+/** Every free slot is being taken by another claim at this moment, which may fail: nothing can be said for sure. */
+const allTried = (workerId: string): Refusal =>
+  refuse("WORKLOAD_CONFLICT", "other claims are about to take the free slots; try again", { workerId });

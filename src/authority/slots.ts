@@ -6,16 +6,24 @@ import { freeSlot, holdSlot, openSlots } from "../core/worker/slots.ts";
 import { slotKey, slotsPrefix, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import type { Held } from "../store/projection/registry.ts";
-import { OPERATION_RING, type Put, type Shard } from "../store/store.ts";
+import { OPERATION_RING, type Assertion, type Put, type Shard } from "../store/store.ts";
 import { encodeSlot } from "../wire/worker-codec.ts";
 
 /** How long a read that is newer than the view waits for the view, ms. */
 const CATCH_UP_MS = 2000;
 
+/** So many slots of one owner are read at once, at most. */
+const REFRESHED_MAX = 256;
+
+/** Something of the registry that has not been removed. */
+export type HeldValue<Value> = Held<Value> & { readonly value: Value };
+
 /** Slots that one claim is about to take; other claims of this node leave them alone until {@link SlotGrab.end}. */
 export interface SlotGrab {
   readonly slots: ClaimSlots;
-  /** The guarded writes that give them to a claim. */
+  /** The records that they were chosen by: the commit must find them as they were seen. */
+  readonly asserts: readonly Assertion[];
+  /** The guarded writes that give them to a claim, on the slots as they were seen. */
   putsFor(claim: Claim): readonly Put[];
   /** The try is over, whatever came of it. */
   end(): void;
@@ -54,11 +62,23 @@ export class Slots {
     return this.#open({ scope, ownerId, limit }, limit).length;
   }
 
-  /** Grabs a free slot of the worker, and of the pool where it has a limit; `undefined` when there is none. */
-  grab(worker: WorkerRecord, pool: PoolRecord | undefined): SlotGrab | undefined {
+  /** Whether the view holds every claim that was committed before this version of a worker or a pool. */
+  areKnown({ shard, revision }: Pick<Held<unknown>, "shard" | "revision">): boolean {
+    return (this.#projection.position()[shard] ?? 0) >= revision;
+  }
+
+  /**
+   * Grabs a free slot of the worker, and of the pool where it has a limit; `undefined` when there is none, or when the
+   * view may not have all claims that were committed before their records: a lowered concurrency counts those too.
+   */
+  grab(holder: HeldValue<WorkerRecord>, pool: HeldValue<PoolRecord> | undefined): SlotGrab | undefined {
+    const worker = holder.value;
+    // A pool of the whole tenant may be in another shard, which one commit can't reach.
+    const seen = pool === undefined || pool.shard !== holder.shard ? [holder] : [holder, pool];
+    if (!seen.every((held) => this.areKnown(held))) return undefined;
     const owners: Owner[] = [{ scope: worker, ownerId: worker.workerId, limit: worker.concurrency }];
-    if (pool?.maxConcurrency !== undefined)
-      owners.push({ scope: worker, ownerId: pool.poolId, limit: pool.maxConcurrency });
+    if (pool?.value.maxConcurrency !== undefined)
+      owners.push({ scope: worker, ownerId: pool.value.poolId, limit: pool.value.maxConcurrency });
     const places = owners.flatMap((owner): readonly SlotPlace[] => {
       const open = this.#open(owner, owner.limit);
       const index = open[this.#spread % open.length];
@@ -67,15 +87,18 @@ export class Slots {
     const [own, pooled] = places;
     if (own === undefined || places.length < owners.length) return undefined;
     for (const { ownerId, index } of places) addTo(this.#trying, slotsPrefix(worker, ownerId), index);
+    const bases = places.map(({ ownerId, index }) => this.#held(slotKey(worker, ownerId, index)) ?? "absent");
     return {
+      asserts: seen.map(({ key, revision }) => ({ key, revision })),
       slots: { worker: own, pool: pooled },
       putsFor: ({ claimId, workloadId, workerId }) =>
-        places.map(({ ownerId, index }) =>
-          this.#putOf(
-            worker,
+        places.map(({ ownerId, index }, place) => ({
+          key: slotKey(worker, ownerId, index),
+          value: encodeSlot(
             holdSlot(ownerId, index, { claimId, workloadId, workerId, incarnation: worker.incarnation.number }),
           ),
-        ),
+          base: bases[place] ?? "absent",
+        })),
       end: () => {
         for (const { ownerId, index } of places) removeFrom(this.#trying, slotsPrefix(worker, ownerId), index);
       },
@@ -141,6 +164,25 @@ export class Slots {
     const newest = Math.max(0, ...entries.map(({ revision }) => revision));
     if (await this.#projection.waitFor(shard.index, newest, CATCH_UP_MS)) return;
     for (const entry of entries) this.#projection.adoptEntry(shard.index, entry);
+  }
+
+  /**
+   * Makes sure of the slots of a worker or a pool: those that the view says are held, and those that may be given out.
+   *
+   * @throws StoreUnavailable when the store gives no answer.
+   */
+  async refreshAll(
+    shard: Shard,
+    owner: { readonly scope: Scope; readonly ownerId: string; readonly limit: number },
+  ): Promise<void> {
+    const { scope, ownerId } = owner;
+    const limit = Math.min(owner.limit, REFRESHED_MAX);
+    const known = this.of(scope, ownerId).map(({ index }) => index);
+    const indices = new Set([...known.slice(0, REFRESHED_MAX), ...Array.from({ length: limit }, (_, index) => index)]);
+    await this.refresh(
+      shard,
+      [...indices].map((index) => slotKey(scope, ownerId, index)),
+    );
   }
 
   #held(key: string): Held<Slot> | undefined {

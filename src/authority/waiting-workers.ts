@@ -10,6 +10,8 @@ export interface WaitingWorker {
   readonly max: number;
   /** Handed what to try; called once, then the worker no longer waits. */
   offer(candidates: readonly Rank[]): void;
+  /** Whether a later process has taken his name: then he waits in vain. Absent: none ever does. */
+  isSuperseded?(): boolean;
   /** Told that there will be nothing; called once, then the worker no longer waits. */
   dismiss(): void;
 }
@@ -57,6 +59,12 @@ export class WaitingWorkers {
       this.remove(worker);
       worker.offer(candidates);
     }
+  }
+
+  /** Sends away those whose name a later process has taken. */
+  dismissSuperseded(queue: string, workerId: string): void {
+    for (const worker of [...(this.#queues.get(queue) ?? [])])
+      if (worker.workerId === workerId && worker.isSuperseded?.() === true) worker.dismiss();
   }
 
   /** Sends everybody away. */

@@ -5,6 +5,7 @@ import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
 import type { WorkerSeen } from "../core/worker/slots.ts";
 import { poolKey, slotKey, workerKey, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
+import type { Held } from "../store/projection/registry.ts";
 import type { Put, Shard } from "../store/store.ts";
 import { encodePool, encodeRemoved, encodeSlot, encodeWorker, REMOVED_TTL_MS } from "../wire/worker-codec.ts";
 import type { Answered, CallContext } from "./api.ts";
@@ -14,6 +15,8 @@ import type { OperationIds } from "./operation-ids.ts";
 import type { Slots } from "./slots.ts";
 import type { WorkerAsked, WorkerRecords } from "./worker-records.ts";
 
+/** How long a commit waits for the view to show it, ms. */
+const CATCH_UP_MS = 2000;
 /** How often a decision is taken anew after losing a race. */
 const ROUNDS_MAX = 24;
 
@@ -66,8 +69,9 @@ export class WorkerChanges {
     const shard = records.shardOf(asked);
     let isFresh = false;
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const held = records.viewed(asked);
+      const held = await this.#decidable(asked);
       if (held?.writable === false) throw notWritable();
+      const slots = records.heldSlotsOf(asked);
       const seen = held?.value === undefined ? undefined : records.seen(held.value);
       const decision = await work.decide(seen, instant());
       if (decision.record === undefined) {
@@ -83,12 +87,20 @@ export class WorkerChanges {
         shard,
         context: work.context,
         workerId: asked.workerId,
-        puts: [this.#putOf(decision.record), ...freed.map((slot) => this.#slotPutOf(asked, slot))],
+        // On the versions that were decided on, not on those that the view has meanwhile come to.
+        puts: [putOf(decision.record, held ?? "absent"), ...freed.map((slot) => slotPutOf(asked, slot, slots))],
       });
       if (revisions !== undefined) return conclude(decision, shard, revisions[0]);
       isFresh = true;
     }
     throw conflict();
+  }
+
+  /** What the view has; of one that drains with every claim that it has left, since it is OFFLINE once there is none. */
+  async #decidable(asked: WorkerAsked): Promise<Held<WorkerRecord> | undefined> {
+    const { records } = this.#options;
+    const held = records.viewed(asked);
+    return held?.value?.lifecycle === "DRAINING" ? records.withClaims(asked) : held;
   }
 
   /** Commits; the revisions, or nothing when a guard refused it: then the view is up to date. Throws when it can't be done, or when nobody can tell. */
@@ -100,7 +112,7 @@ export class WorkerChanges {
     context,
     workerId,
   }: RegistryWrite): Promise<readonly number[] | undefined> {
-    const { operationIds, nodeId, commitDeadlineMs, slots } = this.#options;
+    const { operationIds, nodeId, commitDeadlineMs, slots, projection } = this.#options;
     const operationId = operationIds.next(undefined, 0);
     const provenance: Record<string, string> = { action, node: nodeId, tenant: scope.tenantId, ...whoOf(context) };
     if (scope.applicationId !== undefined) provenance["application"] = scope.applicationId;
@@ -114,6 +126,8 @@ export class WorkerChanges {
       return undefined;
     }
     if (outcome.kind !== "committed") throw failureOf(outcome);
+    // Delivered, it comes with every claim that was committed before it; only a view that stands still is told of it alone.
+    await projection.waitFor(shard.index, Math.max(...outcome.revisions), CATCH_UP_MS);
     slots.adopt(shard.index, puts, { revisions: outcome.revisions, operationId });
     return outcome.revisions;
   }
@@ -122,7 +136,14 @@ export class WorkerChanges {
   replace(record: WorkerRecord, action: string, context: CallContext): Promise<readonly number[] | undefined> {
     const shard = this.#options.records.shardOf(record);
     const { workerId } = record;
-    return this.write({ action, scope: record, shard, puts: [this.#putOf(record)], context, workerId });
+    return this.write({
+      action,
+      scope: record,
+      shard,
+      puts: [putOf(record, this.#baseOf(keyOf(record)))],
+      context,
+      workerId,
+    });
   }
 
   /** Takes a worker out of the registry, and out of its pools; `false`: decide anew. */
@@ -160,20 +181,23 @@ export class WorkerChanges {
     return { key, value: encodeRemoved(), base: this.#baseOf(key), ttlMs: REMOVED_TTL_MS };
   }
 
-  #putOf(record: WorkerRecord): Put {
-    const key = workerKey(record, record.workerId);
-    return { key, value: encodeWorker(record), base: this.#baseOf(key) };
-  }
-
-  #slotPutOf(scope: Scope, slot: Slot): Put {
-    const key = slotKey(scope, slot.ownerId, slot.index);
-    return { key, value: encodeSlot(slot), base: this.#baseOf(key) };
-  }
-
   #baseOf(key: string): Put["base"] {
     const { workers, pools, slots } = this.#options.projection.registry;
     return workers.get(key) ?? pools.get(key) ?? slots.get(key) ?? "absent";
   }
+}
+
+const keyOf = (record: WorkerRecord): string => workerKey(record, record.workerId);
+
+const putOf = (record: WorkerRecord, base: Put["base"]): Put => ({
+  key: keyOf(record),
+  value: encodeWorker(record),
+  base,
+});
+
+function slotPutOf(scope: Scope, slot: Slot, held: ReadonlyMap<string, Held<Slot>>): Put {
+  const key = slotKey(scope, slot.ownerId, slot.index);
+  return { key, value: encodeSlot(slot), base: held.get(key) ?? "absent" };
 }
 
 function conclude<Answer>(

@@ -1,13 +1,16 @@
 import { MandateError, refuse } from "../core/errors.ts";
 import type { PoolSeen } from "../core/worker/eligibility.ts";
-import type { PoolRecord, WorkerRecord } from "../core/worker/record.ts";
+import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
 import type { WorkerSeen } from "../core/worker/slots.ts";
-import { poolKey, shardOf, workerKey, type Scope } from "../store/keys.ts";
+import { poolKey, shardOf, slotsPrefix, workerKey, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
 import type { Held } from "../store/projection/registry.ts";
 import type { Shard, Store } from "../store/store.ts";
-import type { Slots } from "./slots.ts";
+import type { HeldValue, Slots } from "./slots.ts";
+
+/** How long a worker waits for the view to have its claims, ms. */
+const CATCH_UP_MS = 2000;
 
 /** A worker as a call names it. */
 export interface WorkerAsked extends Scope {
@@ -51,12 +54,62 @@ export class WorkerRecords {
     return this.#projection.registry.workers.get(workerKey(asked, asked.workerId));
   }
 
-  /** A pool that a workload of this scope may name, with its slots, as the view has it. */
-  viewedPool(scope: Scope, poolId: string): PoolSeen | undefined {
+  /** The worker as the view has it, unless it was removed. */
+  present(asked: WorkerAsked): HeldValue<WorkerRecord> | undefined {
+    const held = this.viewed(asked);
+    return held?.value === undefined ? undefined : { ...held, value: held.value };
+  }
+
+  /** A pool that a workload of this scope may name, as the view has it. */
+  presentPool(scope: Scope, poolId: string): HeldValue<PoolRecord> | undefined {
     const { pools } = this.#projection.registry;
-    const own = pools.get(poolKey(scope, poolId))?.value;
-    const record = own ?? pools.get(poolKey({ tenantId: scope.tenantId }, poolId))?.value;
+    for (const owner of [scope, { tenantId: scope.tenantId }]) {
+      const held = pools.get(poolKey(owner, poolId));
+      if (held?.value !== undefined) return { ...held, value: held.value };
+    }
+    return undefined;
+  }
+
+  /** {@link presentPool} with its slots. */
+  viewedPool(scope: Scope, poolId: string): PoolSeen | undefined {
+    const record = this.presentPool(scope, poolId)?.value;
     return record === undefined ? undefined : { record, slots: this.#slots.of(scope, poolId) };
+  }
+
+  /**
+   * The worker as the view has it, with all claims that were committed before it. A worker that takes no more work has no
+   * others: whether it has drained, or may be removed, can be told by them.
+   *
+   * @throws MandateError `AUTHORITY_NOT_READY` when the view does not get there in time.
+   */
+  async withClaims(asked: WorkerAsked): Promise<Held<WorkerRecord> | undefined> {
+    const held = this.viewed(asked);
+    if (held === undefined || this.#slots.areKnown(held)) return held;
+    await this.#projection.waitFor(held.shard, held.revision, CATCH_UP_MS);
+    const later = this.viewed(asked);
+    if (later === undefined || this.#slots.areKnown(later)) return later;
+    throw MandateError.of(refuse("AUTHORITY_NOT_READY", "this node's view does not have the worker's claims yet"));
+  }
+
+  /** Makes sure of what a worker holds, and of what is held in a pool. See {@link Slots.refreshAll}. */
+  async refreshClaims(asked: WorkerAsked, poolId?: string): Promise<void> {
+    const shard = this.shardOf(asked);
+    const worker = this.present(asked)?.value;
+    if (worker !== undefined)
+      await this.#slots.refreshAll(shard, { scope: asked, ownerId: worker.workerId, limit: worker.concurrency });
+    const limit = poolId === undefined ? undefined : this.presentPool(asked, poolId)?.value.maxConcurrency;
+    if (poolId !== undefined && limit !== undefined)
+      await this.#slots.refreshAll(shard, { scope: asked, ownerId: poolId, limit });
+  }
+
+  /** Makes sure of a pool that a workload of this scope may name, as far as it is in the scope's own shard. */
+  async refreshPool(scope: Scope, poolId: string): Promise<void> {
+    const shard = this.shardOf(scope);
+    const owners = [scope, { tenantId: scope.tenantId }].filter((owner) => this.shardOfPool(owner) === shard);
+    await this.refresh(
+      shard,
+      owners.map((owner) => poolKey(owner, poolId)),
+    );
   }
 
   /** Ids of the pools that a worker is a member of, as the view has them. */
@@ -86,6 +139,12 @@ export class WorkerRecords {
   /** The worker with its slots, as the view has them. */
   seen(record: WorkerRecord): WorkerSeen {
     return { record, slots: this.#slots.of(record, record.workerId) };
+  }
+
+  /** The slots of a worker that were ever taken, as the view has them: to build a commit on. */
+  heldSlotsOf(asked: WorkerAsked): ReadonlyMap<string, Held<Slot>> {
+    const { registry } = this.#projection;
+    return new Map([...registry.slotsOf(slotsPrefix(asked, asked.workerId))].map((held) => [held.key, held]));
   }
 
   /** All workers of an application, as the view has them. */

@@ -12,7 +12,7 @@ import type { WorkerDecision } from "../core/worker/decision.ts";
 import { decideReconcile, type Reconciliation, type ReconcileFact } from "../core/worker/reconcile.ts";
 import type { PoolRecord, WorkerRecord } from "../core/worker/record.ts";
 import { decideRegister, type RegisterRequest } from "../core/worker/registration.ts";
-import { supersededSlots, type WorkerSeen } from "../core/worker/slots.ts";
+import { claimIdsOf, supersededSlots, type WorkerSeen } from "../core/worker/slots.ts";
 import { renderWorker, type WorkerView } from "../core/worker/worker-view.ts";
 import type { Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
@@ -91,8 +91,9 @@ export class Workers {
     return { answer: { worker: renderWorker(workerRecords.seen(answer.record)), created }, ...placed(position) };
   }
 
-  heartbeat(value: unknown, context: CallContext): Promise<Answered<WorkerHeartbeatAnswer>> {
+  async heartbeat(value: unknown, context: CallContext): Promise<Answered<WorkerHeartbeatAnswer>> {
     const request = parseArguments(heartbeatWorkerRequest, value, "WORKER_INVALID");
+    await this.#compareClaims(request, request.runningClaims);
     return this.#onWorker("heartbeatWorker", request, {
       context,
       decide: (seen, { now }) => decideWorkerHeartbeat(seen, request, now),
@@ -112,7 +113,8 @@ export class Workers {
     const request = parseArguments(workerRequest, value, "WORKER_INVALID");
     const { changes, workerRecords, projection } = this.#options;
     for (let round = 0; round < 24; round++) {
-      const record = await workerRecords.fresh(request);
+      await workerRecords.fresh(request);
+      const record = (await workerRecords.withClaims(request))?.value;
       if (record === undefined) throw workerNotFound(request.workerId);
       const decision = decideRemove(workerRecords.seen(record), request);
       if (!decision.ok) throw MandateError.of(decision.error);
@@ -133,6 +135,7 @@ export class Workers {
 
   async reconcile(value: unknown, context: CallContext): Promise<Answered<Omit<Reconciliation, "freed">>> {
     const request = parseArguments(reconcileWorkerRequest, value, "WORKER_INVALID");
+    await this.#compareClaims(request, request.knownClaims);
     const { answer, position } = await this.#onWorker("reconcileWorker", request, {
       context,
       decide: async (seen, instant) => {
@@ -236,6 +239,16 @@ export class Workers {
         }
       }),
     );
+  }
+
+  /** Where a worker and the view differ on its claims, the store is asked: a claim that the view has not seen yet must not be stopped. */
+  async #compareClaims(asked: WorkerAsked, named: readonly string[]): Promise<void> {
+    const { workerRecords } = this.#options;
+    const record = workerRecords.viewed(asked)?.value;
+    const held = new Set(record === undefined ? [] : claimIdsOf(workerRecords.seen(record).slots));
+    if (held.size === new Set(named).size && named.every((claimId) => held.has(claimId))) return;
+    if (record === undefined) await workerRecords.fresh(asked);
+    await workerRecords.refreshClaims(asked);
   }
 
   /** The workloads that a worker's slots, its running attempts or the view's index of its claims name. */

@@ -17,6 +17,7 @@ import { describeRepeats } from "./repeat-promises.ts";
 import { describeStaleViews } from "./stale-view-promises.ts";
 import type { Stage } from "./stage.ts";
 import { describeWorkers } from "./worker-promises.ts";
+import { describeWorkerRaces } from "./worker-race-promises.ts";
 
 export type SuiteStore = "memory" | "jetstream";
 
@@ -30,6 +31,7 @@ const groups: readonly (readonly [string, (stage: Stage) => void])[] = [
   ["content", describeContent],
   ["reading", describeReading],
   ["workers", describeWorkers],
+  ["races of workers", describeWorkerRaces],
 ];
 
 /** Runs the suite over a store. */

@@ -1,0 +1,126 @@
+import { expect, it } from "vitest";
+import { Crew, first } from "./crew.ts";
+import { outcomeOf, refusal, type Stage } from "./stage.ts";
+
+/** Lets what is under way go on by a few steps. */
+async function steps(count: number): Promise<void> {
+  for (let step = 0; step < count; step++) await Promise.resolve();
+}
+
+/** Contract 2 where calls about one worker meet, or where a node decides on slots that it has not seen yet. */
+export function describeWorkerRaces(stage: Stage): void {
+  it("loses no registration to a reconciliation that was under way", async () => {
+    const crew = new Crew(stage);
+    const { b } = crew.scene;
+    const worker = await crew.ready({ concurrency: 1 });
+    await crew.admit(1);
+    await crew.next(worker, { start: true });
+    await crew.scene.together();
+    const { workerId, version, capabilityVersion } = worker;
+    for (let round = 2; round < 30; round++) {
+      const timestamp = crew.scene.cluster.clock.now();
+      const reconciled = b.reconcileWorker({ ...crew.scope(), workerId, version, capabilityVersion, timestamp });
+      await steps(round);
+      await crew.register({ concurrency: round }, b);
+      await reconciled;
+      expect((await crew.shown(worker, b)).capacity.concurrency).toBe(round);
+    }
+  });
+
+  it("removes no worker with a claim that the node has not seen", async () => {
+    const crew = new Crew(stage);
+    const { a, b } = crew.scene;
+    const worker = await crew.ready();
+    await crew.admit(1);
+    await crew.scene.cluster.hold(b);
+    const held = first(await crew.next(worker, { start: true }));
+    const asked = { ...crew.scope(), workerId: worker.workerId };
+    const { code } = await refusal(b.removeWorker(asked));
+    expect(["WORKER_BUSY", "AUTHORITY_NOT_READY"]).toContain(code);
+    expect((await crew.shown(worker, a)).claims).toEqual([held.claimId]);
+    await crew.scene.together();
+    expect((await refusal(b.removeWorker(asked))).code).toBe("WORKER_BUSY");
+    await a.complete(crew.scene.completeArguments(held));
+    await b.removeWorker(asked);
+  });
+
+  it("calls no worker drained whose claims the node has not seen", async () => {
+    const crew = new Crew(stage);
+    const { a, c } = crew.scene;
+    const worker = await crew.ready();
+    await crew.admit(1);
+    await crew.scene.cluster.hold(c);
+    const held = first(await crew.next(worker, { start: true }));
+    await c.drainWorker({ ...crew.scope(), workerId: worker.workerId });
+    await outcomeOf(crew.beat(worker, {}, c));
+    await c.detectFailures();
+    expect(await crew.shown(worker, a)).toMatchObject({ lifecycle: "DRAINING", claims: [held.claimId] });
+    await crew.scene.together();
+    await a.complete(crew.scene.completeArguments(held));
+    await crew.scene.together();
+    expect(await c.detectFailures()).toContain(worker.workerId);
+  });
+
+  it("gives nothing to the poll of a process whose successor has the name", async () => {
+    const crew = new Crew(stage);
+    const { b } = crew.scene;
+    const worker = await crew.ready({ incarnation: "one" });
+    const poll = outcomeOf(crew.next(worker, { waitMs: 20_000, incarnation: "one" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    await crew.register({ incarnation: "two" }, b);
+    await crew.beat(worker, { incarnation: "two" }, b);
+    await crew.scene.together();
+    await crew.admit(1);
+    await crew.scene.together();
+    const taken = await crew.next(worker, { incarnation: "two" }, b);
+    expect(taken).toHaveLength(1);
+    expect(await poll).toEqual({ code: "WORKER_SUPERSEDED" });
+  });
+
+  it("takes nothing in a pool that was taken away, nor in one whose members or limit have changed unseen", async () => {
+    const crew = new Crew(stage);
+    const { a, b } = crew.scene;
+    const worker = await crew.ready({ concurrency: 4 });
+    const request = { ...crew.scope(), name: "presses", workerIds: [worker.workerId], maxConcurrency: 2 };
+    const { poolId } = await a.createPool(request);
+    const ids = await crew.admit(4, { placement: { poolId } });
+    await crew.scene.together();
+    await crew.scene.cluster.hold(b);
+    const asked = { ...crew.scope(), poolId };
+    await a.deletePool(asked);
+    expect(await crew.next(worker, {}, b)).toEqual([]);
+    await a.createPool({ ...request, maxConcurrency: 1 });
+    expect(await crew.next(worker, { max: 3 }, a)).toHaveLength(1);
+    expect(await crew.next(worker, { max: 3 }, b)).toEqual([]);
+    await a.changePool({ ...asked, remove: [worker.workerId] });
+    expect((await refusal(crew.claim(worker, ids[3] ?? "", b))).code).toBe("MESH_PLACEMENT_DENIED");
+  });
+
+  it("tells no worker that it has no room because of a claim whose end the node has not seen", async () => {
+    const crew = new Crew(stage);
+    const { a, c } = crew.scene;
+    const worker = await crew.ready();
+    const ids = await crew.admit(2);
+    const held = first(await crew.next(worker, { start: true }));
+    const other = ids.find((workloadId) => workloadId !== held.workloadId) ?? "";
+    await crew.scene.together();
+    await crew.scene.cluster.hold(c);
+    await a.complete(crew.scene.completeArguments(held));
+    expect((await crew.claim(worker, other, c)).workerId).toBe(worker.workerId);
+  });
+
+  it("tells no worker to stop a claim that the node has not seen", async () => {
+    const crew = new Crew(stage);
+    const { c } = crew.scene;
+    const worker = await crew.ready();
+    await crew.admit(1);
+    await crew.scene.cluster.hold(c);
+    const held = first(await crew.next(worker, { start: true }));
+    const { workerId, version, capabilityVersion } = worker;
+    const timestamp = crew.scene.cluster.clock.now();
+    const said = { ...crew.scope(), workerId, version, capabilityVersion, timestamp };
+    const answer = await c.heartbeatWorker({ ...said, health: "HEALTHY", runningClaims: [held.claimId, "claim_gone"] });
+    expect(answer).toMatchObject({ stopClaims: ["claim_gone"], missingClaims: [] });
+    expect(await c.reconcileWorker({ ...said, knownClaims: [held.claimId] })).toMatchObject({ fencedClaims: [] });
+  });
+}
