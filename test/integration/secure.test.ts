@@ -278,6 +278,29 @@ describe("without the right key", () => {
   });
 });
 
+test("a node's key gives it the right to follow more than fits into one breath", async () => {
+  const store = await openJetstreamStore({
+    ...{ servers: setting.nats.urls, epoch: "main", shards: 2, replicas: 3, storage: "memory", create: false },
+    ...{ clientId: "follower", connection: setting.nodeConnection() },
+  });
+  setting.onClose(() => store.close());
+  const node = await setting.connectAsNode();
+  // A family of keys that no node follows. So many bytes are sent in portions, each asked for by the follower.
+  const records = 3_000;
+  for (let record = 0; record < records; record++)
+    node.publish(`$KV.mandate_main_0.z.t.a.${record}`, new Uint8Array(2_000));
+  await node.flush();
+  let seen = 0;
+  const follower = store.shards[0]?.follow({
+    families: ["z"],
+    onEntry: () => (seen += 1),
+    onState: () => undefined,
+  });
+  const all = await poll(() => (seen === records ? true : undefined), { timeoutMs: 20_000 });
+  await follower?.stop();
+  expect([all, seen]).toEqual([true, records]);
+});
+
 describe("a node whose key does not give it what it needs", () => {
   test("says which right it lacks, in one line, and does not start", async () => {
     const seedFile = setting.profile.workerSeedFiles[0] ?? "";
