@@ -1,9 +1,8 @@
-import { accessSync, constants, statSync } from "node:fs";
-import { delimiter, join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { MandateError } from "../core/errors.ts";
 import type { NatsLogin } from "../sdk/nats-login.ts";
 import { childProcessRuntime } from "../sdk/runtimes/child-process.ts";
+import { findProgram } from "../sdk/runtimes/find-program.ts";
 import { runtimeHandler, unrestricted, type RuntimePolicy } from "../sdk/runtimes/runtime.ts";
 import type { Handler, Work } from "../sdk/work-context.ts";
 import { runWorker, type RunningWorker } from "../sdk/worker.ts";
@@ -14,24 +13,12 @@ import type { ExecOptions } from "./worker-arguments.ts";
 /** How much of a failure stands in the log's line. */
 const WHY_LENGTH_MAX = 300;
 
-const isProgram = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-};
-
 /** @throws UsageError when no such program can be started: it would fail every piece of work. */
 function requireProgram(command: string): void {
-  const places = command.includes("/") ? [command] : pathsOf(process.env["PATH"]).map((path) => join(path, command));
-  if (places.some(isProgram)) return;
+  if (findProgram(command, { path: process.env["PATH"] }) !== undefined) return;
   const hint = command.includes(" ") ? "; its arguments are words of their own, without quotes around all of it" : "";
   throw new UsageError(`--exec: there is no program ${JSON.stringify(command)}${hint}`);
 }
-
-const pathsOf = (path = ""): string[] => path.split(delimiter).filter((each) => each !== "");
 
 function policyOf({ maxCpuMillis, maxDurationMs, maxMemoryBytes, variables }: ExecOptions): RuntimePolicy {
   return {

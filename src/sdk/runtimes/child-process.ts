@@ -26,7 +26,10 @@ export interface ChildProcessOptions {
   /** Variables that the program gets in any case, beside those that its policy lets it see. */
   readonly env?: { readonly [name: string]: string };
   readonly cwd?: string;
-  /** Between SIGTERM and SIGKILL, ms. Default 1,500. */
+  /**
+   * Between SIGTERM and SIGKILL, ms. Default 1,500. Keep it below the worker's lease: work that was cancelled and does not
+   * end within one counts as lost.
+   */
   readonly killGraceMs?: number;
   /** Most that it may print on standard output, bytes, and the longest checkpoint. Default 4 MiB. */
   readonly outputBytesMax?: number;

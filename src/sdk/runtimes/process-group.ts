@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { findProgram } from "./find-program.ts";
 import { guardGroup, readyGuard, releaseGroup } from "./group-guard.ts";
 
 /** How the first process of a group ended. */
@@ -18,12 +19,15 @@ export interface GroupStart {
   readonly cpuSeconds: number | undefined;
 }
 
-/** Sets the kernel's limit and becomes the program. */
-const LIMITED = 'ulimit -S -t "$1" && ulimit -H -t "$2" && shift 2 && exec "$@"';
+/** Sets the kernel's limit and becomes the program. What can't be set is bounded more tightly already. */
+const LIMITED = 'ulimit -S -t "$1"; ulimit -H -t "$2"; shift 2; exec "$@"';
 
-function commandOf({ command, args, cpuSeconds }: GroupStart): readonly [string, readonly string[]] {
+function commandOf({ args, command, cpuSeconds, cwd, env }: GroupStart): readonly [string, readonly string[]] {
   if (cpuSeconds === undefined) return [command, args];
-  return ["/bin/sh", ["-c", LIMITED, "sh", `${cpuSeconds}`, `${cpuSeconds + 1}`, command, ...args]];
+  const program = findProgram(command, { path: env["PATH"], cwd });
+  // The shell would say that by an exit code, which could be the program's own.
+  if (program === undefined) return [command, args];
+  return ["/bin/sh", ["-c", LIMITED, "sh", `${cpuSeconds}`, `${cpuSeconds + 1}`, program, ...args]];
 }
 
 /**
