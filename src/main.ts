@@ -81,12 +81,14 @@ async function runUp(flags: ParsedFlags): Promise<number> {
 async function runWorker(flags: ParsedFlags, program: readonly string[] | undefined): Promise<number> {
   const { workerLoginOf } = await import("./node/nats-login.ts");
   const login = workerLoginOf(readNatsClient(process.env, flags.values));
+  const given = flags.values["token"] ?? process.env["MANDATE_TOKEN"] ?? "";
+  const proof = { login, ...(given === "" ? {} : { token: given }) };
   if (program === undefined) {
     const { runDemoWorker } = await import("./local/demo-worker.ts");
-    return runDemoWorker({ ...demoWorkerOptions(flags), login });
+    return runDemoWorker({ ...demoWorkerOptions(flags), ...proof });
   }
   const { runExecWorker } = await import("./cli/exec-worker.ts");
-  return runExecWorker({ ...execWorkerOptions(flags, program), login }, (line) => void process.stderr.write(line));
+  return runExecWorker({ ...execWorkerOptions(flags, program), ...proof }, (line) => void process.stderr.write(line));
 }
 
 async function runNatsPermissions({ present, values }: ParsedFlags): Promise<number> {

@@ -68,7 +68,7 @@ const logOf = (say: (text: string) => void): Log => {
  * @throws UsageError when there is no such program, or an option makes no sense.
  */
 export async function runExecWorker(
-  options: ExecOptions & { readonly login: NatsLogin },
+  options: ExecOptions & { readonly login: NatsLogin; readonly token?: string },
   write: (line: string) => void,
 ): Promise<number> {
   const say = (text: string): void => write(`${new Date().toISOString()} ${text}\n`);
@@ -82,6 +82,7 @@ export async function runExecWorker(
     const runtime = childProcessRuntime({ command, args, killGraceMs: Math.min(1_500, Math.round(leaseMs / 3)) });
     worker = await runWorker({
       ...{ servers, tenantId, applicationId, name, capabilities, concurrency, leaseMs, graceMs, login },
+      ...(options.token === undefined ? {} : { token: options.token }),
       handler: told(runtimeHandler(runtime, policyOf(options)), say),
       log: logOf(say),
       onState: (state) => {

@@ -39,6 +39,7 @@ is done. Without, the work of the demo is done. Ends on SIGTERM and gives back w
   --name <name>           Names the worker; each process has its own (exec; demo without --exec)
   --concurrency <n>       Pieces of work at once (1; 4 without --exec)
   --lease-ms <ms>         How soon the work of a worker that died goes to another (30000; 5000 without --exec)
+  --token <grant>         The worker's grant, for nodes that have keys; better in MANDATE_TOKEN, which others can't see
 
 With --exec also:
 

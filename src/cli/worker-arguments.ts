@@ -24,7 +24,7 @@ export interface ExecOptions extends WorkerPlace {
   readonly graceMs: number;
 }
 
-const shared = ["nats", "tenant", "application", "name", "concurrency", "lease-ms"];
+const shared = ["nats", "tenant", "application", "name", "concurrency", "lease-ms", "token"];
 const ofPrograms = ["capabilities", "max-duration-ms", "max-memory-bytes", "max-cpu-ms", "env", "grace-ms"];
 
 /** The flags of `mandate worker` that take a value. */

@@ -11,6 +11,8 @@ export interface DemoWorkerOptions {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly login: NatsLogin;
+  /** The worker's grant; none in open mode. */
+  readonly token?: string;
 }
 
 /** Runs the worker of the demo until SIGTERM; answers the process's exit code. */

@@ -22,6 +22,8 @@ export interface WorkConnectionOptions {
   /** Shown by the server's monitoring. */
   readonly clientName: string;
   readonly login?: NatsLogin | undefined;
+  /** The grant that goes with every call; not needed in open mode. */
+  readonly token?: string | undefined;
 }
 
 /** Whether a worker has a connection to NATS. */
@@ -162,10 +164,11 @@ export class WorkConnection {
     const subject = workSubject(this.#options, verb);
     let answer: Msg;
     try {
-      answer =
-        typeof payload === "string"
-          ? await this.#nats.request(subject, payload, { timeout })
-          : await this.#nats.request(subject, payload, { timeout, headers: msgpackHeaders() });
+      const sent = headersOf(payload, this.#options.token);
+      answer = await this.#nats.request(subject, payload, {
+        timeout,
+        ...(sent === undefined ? {} : { headers: sent }),
+      });
     } catch (thrown) {
       return lostCall(thrown);
     }
@@ -204,9 +207,12 @@ async function dial(options: WorkConnectionOptions): Promise<NatsConnection> {
   return connect(dialOptions(options));
 }
 
-function msgpackHeaders(): ReturnType<typeof headers> {
+/** What a request says beside its payload; nothing for JSON in open mode. */
+function headersOf(payload: string | Uint8Array, token: string | undefined): ReturnType<typeof headers> | undefined {
+  if (typeof payload === "string" && token === undefined) return undefined;
   const set = headers();
-  set.set("Content-Type", MSGPACK);
+  if (typeof payload !== "string") set.set("Content-Type", MSGPACK);
+  if (token !== undefined) set.set("Mandate-Grant", token);
   return set;
 }
 

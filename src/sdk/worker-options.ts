@@ -44,6 +44,8 @@ export interface WorkerOptions {
   readonly encoding?: "json" | "msgpack";
   /** Who the worker is to NATS. Absent: nobody, which is taken in open mode alone. */
   readonly login?: NatsLogin;
+  /** The worker's grant, which goes with every call (contract 4.3). Not needed in open mode. */
+  readonly token?: string;
   readonly log?: Log;
   /** Told when NATS is reached, when it is lost, and when it is back: once for each change. */
   readonly onState?: (state: ConnectionState) => void;
@@ -52,7 +54,9 @@ export interface WorkerOptions {
 }
 
 /** The options with every default in its place. */
-export type WorkerSettings = Required<Omit<WorkerOptions, "login" | "signal" | "onState" | "servers" | "encoding">> & {
+export type WorkerSettings = Required<
+  Omit<WorkerOptions, "login" | "token" | "signal" | "onState" | "servers" | "encoding">
+> & {
   readonly workerId: string;
 };
 
@@ -95,6 +99,8 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   if (options.servers.length === 0) throw refusal("servers", "names no server");
   const broken = brokenLoginRule(options.login ?? {});
   if (broken !== undefined) throw refusal(...broken);
+  const { token } = options;
+  if (token !== undefined && !/^[\w.-]{1,16384}$/.test(token)) throw refusal("token", "is no grant");
   return {
     tenantId,
     applicationId,

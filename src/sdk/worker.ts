@@ -257,6 +257,7 @@ export async function runWorker(options: WorkerOptions): Promise<RunningWorker> 
     encoding: options.encoding ?? "json",
     clientName: `mandate worker ${settings.name}`,
     login: options.login,
+    token: options.token,
   };
   const connection = await WorkConnection.open(connectionOptions, {
     signal: options.signal,

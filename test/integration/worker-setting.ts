@@ -6,7 +6,12 @@ import { poll } from "../../cluster/poll.ts";
 import { assert } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
-import { startWorkerService, type WorkerService, type WorkerServiceOptions } from "../../src/nats/worker-service.ts";
+import {
+  startWorkerService,
+  type WorkerGrants,
+  type WorkerService,
+  type WorkerServiceOptions,
+} from "../../src/nats/worker-service.ts";
 import { Authority } from "../../src/testing.ts";
 import { StoreSetting } from "./store-setting.ts";
 
@@ -61,11 +66,14 @@ export class WorkerSetting {
     this.#metrics = parts.metrics;
   }
 
-  static async start(metrics: Registry = new Registry()): Promise<WorkerSetting> {
+  static async start(metrics: Registry = new Registry(), grants?: WorkerGrants): Promise<WorkerSetting> {
     const store = await StoreSetting.start({ servers: 1 });
     const authority = await startAuthority(store, "node-1");
     const client = await connect({ servers: store.cluster.urls });
-    const { service, connection } = await serve(store, authority, { metrics });
+    const { service, connection } = await serve(store, authority, {
+      metrics,
+      ...(grants === undefined ? {} : { grants }),
+    });
     const setting = new WorkerSetting({ store, client, authority, service, metrics });
     setting.onClose(() => connection.close());
     return setting;
@@ -129,6 +137,14 @@ export class WorkerSetting {
     return replyOf(await this.client.request(subject, JSON.stringify(value), { timeout: 10_000 }));
   }
 
+  /** Asks under a grant. */
+  async askWith(token: string, subject: string, value: unknown): Promise<Reply> {
+    const made = headers();
+    made.set("Mandate-Grant", token);
+    const options = { headers: made, timeout: 70_000 };
+    return replyOf(await this.client.request(subject, JSON.stringify(value), options));
+  }
+
   /** Sends a payload as it is. */
   async send(subject: string, payload: string | Uint8Array, contentType?: string): Promise<Msg> {
     const made = headers();
@@ -165,7 +181,7 @@ async function startAuthority(
 async function serve(
   setting: StoreSetting,
   authority: Authority,
-  options: Partial<Pick<WorkerServiceOptions, "limits" | "metrics">>,
+  options: Partial<Pick<WorkerServiceOptions, "grants" | "limits" | "metrics">>,
 ): Promise<{ readonly service: WorkerService; readonly connection: NatsConnection }> {
   const connection = await connect({ servers: setting.cluster.urls, noAsyncTraces: true });
   const metrics = options.metrics ?? new Registry();
