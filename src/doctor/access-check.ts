@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { streamName } from "../store/jetstream/bucket.ts";
 import { failure, ok, skipped, type Check } from "./check.ts";
-import type { StoreAddress } from "./store-checks.ts";
+import type { StoreAddress } from "./store-address.ts";
 
 const TIMEOUT_MS = 3_000;
 

@@ -2,7 +2,8 @@ import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import type { Check } from "./check.ts";
 import { checkMonitors, checkServers, type ServerExpectations } from "./server-checks.ts";
 import { viewMonitors, viewServers } from "./servers.ts";
-import { checkStore, type StoreAddress } from "./store-checks.ts";
+import type { StoreAddress } from "./store-address.ts";
+import { checkStore } from "./store-checks.ts";
 
 export interface DoctorOptions extends ServerExpectations, StoreAddress {
   readonly servers: readonly string[];

@@ -1,17 +1,12 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { checkStreamSettings, streamName, streamSettings, type BucketOptions } from "../store/jetstream/bucket.ts";
 import { openJetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { StoreRefusal } from "../store/jetstream/store-refusal.ts";
 import { checkAccess } from "./access-check.ts";
 import { failure, ok, skipped, warning, type Check, type CheckName } from "./check.ts";
-
-export interface StoreAddress extends Omit<BucketOptions, "history"> {
-  readonly servers: readonly string[];
-  readonly connection?: NodeConnectionOptions | undefined;
-}
+import type { StoreAddress } from "./store-address.ts";
 
 /** Consumers of one stream: a node has one or two; beyond this many somebody leaves them behind. */
 const CONSUMERS_GOOD = 64;
