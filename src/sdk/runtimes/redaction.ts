@@ -8,9 +8,9 @@ const secretName = /password|passwd|secret|token|api_?key|private_?key|credentia
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\-]/g, String.raw`\$&`);
 
-const keyBlock = /-*BEGIN [A-Z ]*PRIVATE KEY[\s\S]*?(?:END [A-Z ]*PRIVATE KEY-*|$)/g;
+const keyBlock = /-{0,5}BEGIN [A-Z ]{0,40}PRIVATE KEY[\s\S]*?(?:END [A-Z ]{0,40}PRIVATE KEY-{0,5}|$)/g;
 /** The end of a key whose beginning was cut off. */
-const keyEnd = /^[\s\S]*END [A-Z ]*PRIVATE KEY-*/;
+const keyEnd = /^[\s\S]*END [A-Z ]{0,40}PRIVATE KEY-{0,5}/;
 const prefixed = new RegExp(
   `(?<![A-Za-z0-9])(?:${defaultRules.secretPrefixes.map(escaped).join("|")})[^\\s"',;]*`,
   "g",
