@@ -1,7 +1,7 @@
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { MsgHdrs, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
-import { decodeWorkload } from "../src/wire/codec.ts";
+import { decodeEntry } from "./decode-entry.ts";
 import type { EntryLine } from "./history.ts";
 import type { Inspection } from "./leftovers.ts";
 import { pause } from "../src/sdk/backoff.ts";
@@ -54,7 +54,6 @@ async function dumpShard(nats: NatsConnection, shard: number, take: (entry: Entr
     const messages = await consumer.consume({ max_messages: 500 });
     for await (const message of messages) {
       const key = message.subject.slice(prefix.length);
-      const record = key.startsWith("w.") ? decodeWorkload(message.data)?.record : undefined;
       take({
         line: "entry",
         shard,
@@ -62,7 +61,7 @@ async function dumpShard(nats: NatsConnection, shard: number, take: (entry: Entr
         key,
         at: Math.floor(message.info.timestampNanos / 1_000_000),
         ...readHeaders(message.headers),
-        ...(record === undefined ? {} : { record }),
+        ...decodeEntry(key, message.data),
       });
       if (message.info.pending === 0) break;
     }

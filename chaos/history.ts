@@ -1,3 +1,4 @@
+import type { PoolRecord, Slot, WorkerRecord } from "../src/core/worker/record.ts";
 import type { WorkloadRecord } from "../src/core/workload/record.ts";
 
 /**
@@ -66,14 +67,28 @@ export interface EntryLine {
   readonly provenance: { readonly [name: string]: string };
   /** Decoded workload record, for keys of the family `w`. */
   readonly record?: WorkloadRecord;
+  /** Decoded worker, slot and pool, for keys of the families `k`, `s` and `p`. Absent there: the mark of a removed one. */
+  readonly worker?: WorkerRecord;
+  readonly slot?: Slot;
+  readonly pool?: PoolRecord;
 }
 
-/** What one node shows at the end, through its public list: workloadId → state and history length. */
+/** A worker as a node shows it at the end, through its public list. */
+export interface ShownWorker {
+  readonly lifecycle: string;
+  readonly concurrency: number;
+  readonly claims: readonly string[];
+  /** The number of its incarnation. */
+  readonly incarnation: number;
+}
+
+/** What one node shows at the end, through its public lists: workloadId → state and history length, and its workers. */
 export interface ViewLine {
   readonly line: "view";
   readonly node: string;
   readonly at: number;
   readonly workloads: { readonly [workloadId: string]: { readonly state: string; readonly events: number } };
+  readonly workers?: { readonly [workerId: string]: ShownWorker };
 }
 
 /** What was found when everything had been stopped. */

@@ -14,6 +14,7 @@ import { Probes } from "./probes.ts";
 import { Recorder } from "./recorder.ts";
 import { clockOrigin, RunClock } from "./run-clock.ts";
 import type { Scenario } from "./scenarios.ts";
+import { settleWorkers } from "./settle-registry.ts";
 import { readViews, settleAll } from "./settle.ts";
 import { Commits, summarize, type Summary } from "./summary.ts";
 import { lengths } from "./system/setting.ts";
@@ -65,6 +66,7 @@ async function conclude(
     say(
       `${open.length} workloads have not settled: ${JSON.stringify(open.slice(0, 5).map(({ workloadId, state }) => [workloadId, state]))}`,
     );
+  await settleWorkers(system.nodes.front.url, SETTLE_WAIT_MS);
   await readViews(system.nodes.present, recorder);
   return { healedAt, endedAt: recorder.clock.now() };
 }

@@ -112,7 +112,7 @@ export const scenarios: { readonly [name: string]: Scenario } = {
   drain: {
     ...usual,
     doc: "workers come and go: killed, stopped in order, paused, cut off",
-    plays: { fillQueue: 4, disturbWork: 3, shareQueue: 2, chainWork: 1, delayWork: 1 },
+    plays: { fillQueue: 4, disturbWork: 3, shareQueue: 2, chainWork: 1, delayWork: 1, fillSlots: 1, drainWorker: 1 },
     faults: { killWorker: 4, stopWorker: 4, pauseWorker: 3, cutClient: 3, loseMessages: 2 },
     faultLanes: 3,
   },
@@ -122,6 +122,23 @@ export const scenarios: { readonly [name: string]: Scenario } = {
     faults: { rollNodes: 4, stopNode: 1, stopServer: 2, deleteConsumers: 2 },
     faultLanes: 1,
     calmMs: [500, 2_000],
+  },
+  registry: {
+    ...usual,
+    doc: "workers of the registry are claimed for through all nodes, superseded, resized, drained, silenced and pooled",
+    shape: { nodes: 3, nodesMax: 4, shards: 1, smallDisk: false },
+    plays: {
+      fillSlots: 4,
+      succeedWorker: 3,
+      resizeWorker: 3,
+      drainWorker: 3,
+      silenceWorker: 2,
+      sharePool: 3,
+      raceEndings: 1,
+      shareQueue: 1,
+      fillQueue: 1,
+    },
+    faults: { ...every, fillDisk: 0 },
   },
   scale: {
     ...usual,

@@ -5,6 +5,7 @@ import type { Recorder } from "./recorder.ts";
 import type { ChaosNode } from "./system/nodes.ts";
 import { APPLICATIONS, TENANT } from "./system/setting.ts";
 import type { System } from "./system/system.ts";
+import { shownWorkers } from "./settle-registry.ts";
 import { HttpCaller } from "./traffic/http-caller.ts";
 
 /** A workload in a list, as far as the end of a run looks at it. */
@@ -131,6 +132,7 @@ export async function readViews(nodes: readonly ChaosNode[], recorder: Recorder)
       workloads: Object.fromEntries(
         workloads.map(({ workloadId, state, history }) => [workloadId, { state, events: history.length }]),
       ),
+      workers: await shownWorkers(process.url),
     };
     recorder.write(view);
   }

@@ -1,7 +1,7 @@
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { examineAdmission } from "./admission.ts";
 import { examineCancel, examineDecide, examineOperatorTimeout, examineRetry } from "./operator-steps.ts";
-import { examineExhaust, examineExpire, examineRecover } from "./pass-steps.ts";
+import { examineExhaust, examineExpire, examineRecover, LEASE_ENDED_ERROR, SUPERSEDED_ERROR } from "./pass-steps.ts";
 import { beginsWith, differingMembers } from "./same.ts";
 import { Examination, examineEvents, type Command, type Rule, type Step, type World } from "./step.ts";
 import {
@@ -116,7 +116,7 @@ function compare(examination: Examination, command: Command): void {
 
 /** Expiry, time-out and recovery may say what happened in `lastFailure`; the contract does not ask for it. */
 function isOwnFailure(command: Command, { lastFailure = "" }: WorkloadRecord): boolean {
-  if (command === "recover") return lastFailure === "worker_lost: claim lease expired";
+  if (command === "recover") return [LEASE_ENDED_ERROR, SUPERSEDED_ERROR].includes(lastFailure);
   return (command === "expire" || command === "timeout") && lastFailure.startsWith("timeout: ");
 }
 

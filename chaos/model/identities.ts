@@ -29,6 +29,16 @@ export const checkpointIdOf = (workloadId: string, sequence: number): string => 
 /** The result id of a completion that names none. */
 export const ownResultIdOf = (attemptId: string): string => `result_${attemptId}`;
 
+/** The id of a worker of the registry, from its name (contract 2.1). */
+export const workerIdOf = (named: {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly name: string;
+}): string => `worker_${sha256(JSON.stringify([named.tenantId, named.applicationId, named.name])).slice(0, 24)}`;
+
+/** Whether an id is one that the registry gives out. */
+export const isRegisteredId = (workerId: string): boolean => /^worker_[0-9a-f]{24}$/.test(workerId);
+
 /** SHA-256 over the canonical form (RFC 8785) of a JSON value. */
 export const hashOf = (value: unknown): string => sha256(canonicalJson(value as Json));
 

@@ -5,6 +5,10 @@ import { lastAttemptWith } from "./worker-steps.ts";
 
 /** What the passes do, and what a call does in their place (contract 1.6, 1.8, 1.11). */
 
+/** How an attempt ends whose lease ran out, and one whose worker lives on in another process. */
+export const LEASE_ENDED_ERROR = "worker_lost: claim lease expired";
+export const SUPERSEDED_ERROR = "worker_lost: worker superseded";
+
 interface Found {
   readonly at: number;
   readonly dueAt?: number;
@@ -71,22 +75,31 @@ export function examineTimeout(examination: Examination): Found {
   return { at: examination.at };
 }
 
+/** A lease that is over, or a claim whose worker lives on in another process: nobody can use that one any more (contract 2.2). */
 export function examineRecover(examination: Examination): Found {
-  const { before, at } = examination;
+  const { before, at, events, world } = examination;
   const claim = before.currentClaim;
   if (claim === undefined) {
     examination.breach("succession", "recovered without a claim");
     return { at };
   }
-  if (claim.expiresAt > at)
+  const { recoveryReason: reason } = events[0]?.evidence ?? {};
+  const superseded = reason === "worker_superseded";
+  if (superseded)
+    examination.require(
+      world.isSuperseded?.(claim) === true,
+      "timing",
+      `taken away at ${at} from a process that nobody superseded`,
+    );
+  else if (claim.expiresAt > at)
     examination.breach("timing", `recovered at ${at}, before its lease ends at ${claim.expiresAt}`);
   const evidence = {
-    recoveryReason: "lease_expired",
+    recoveryReason: superseded ? reason : "lease_expired",
     attemptsUsed: before.attemptCount,
     attemptBudget: budgetOf(before),
     claimId: claim.claimId,
     workerId: claim.workerId,
-    leaseExpiredAt: claim.expiresAt,
+    leaseExpiredAt: superseded ? undefined : claim.expiresAt,
     attemptId: before.attempts.at(-1)?.attemptId,
   };
   examination.expect({
@@ -94,7 +107,7 @@ export function examineRecover(examination: Examination): Found {
     attempts: lastAttemptWith(examination, {
       status: "WORKER_LOST",
       endedAt: at,
-      error: "worker_lost: claim lease expired",
+      error: superseded ? SUPERSEDED_ERROR : LEASE_ENDED_ERROR,
     }),
   });
   const actor = "authority.recovery";
@@ -106,7 +119,7 @@ export function examineRecover(examination: Examination): Found {
       { to: next.to, actor, evidence: { decision: next.decision } },
     ]);
   }
-  return { at, dueAt: claim.expiresAt };
+  return superseded ? { at } : { at, dueAt: claim.expiresAt };
 }
 
 /** A claim that met a used-up budget: the work is dead-lettered. */

@@ -33,6 +33,8 @@ export type Command =
 export interface World {
   /** The state of a workload of the same tenant and application; undefined when there is none. */
   stateOf(workloadId: string): WorkloadState | undefined;
+  /** Whether the worker that took a claim lives on in another process. Absent: none does. */
+  isSuperseded?(claim: { readonly workerId: string; readonly claimId: string }): boolean;
 }
 
 /** How one commit is explained by the rules. */

@@ -16,6 +16,10 @@ export interface NatsTap {
 }
 
 const callNames: { readonly [verb: string]: string } = {
+  "worker.register": "registerWorker",
+  "worker.heartbeat": "heartbeatWorker",
+  "worker.drain": "drainWorker",
+  "worker.reconcile": "reconcileWorker",
   "work.next": "claimNext",
   "work.claim": "claim",
   "work.start": "start",

@@ -8,7 +8,7 @@ import { Kept } from "./kept.ts";
 import type { NatsRing } from "./nats-ring.ts";
 import { clockEnvironment, setClock } from "./nodes.ts";
 import { Program } from "./program.ts";
-import { APPLICATIONS, lengths, RAW_CAPABILITY, TENANT } from "./setting.ts";
+import { APPLICATIONS, CREW_CAPABILITIES, lengths, RAW_CAPABILITY, TENANT } from "./setting.ts";
 
 /** A worker process, kept running. */
 export interface ChaosWorker {
@@ -37,7 +37,7 @@ const plans: readonly WorkerPlan[] = [
 /** Those that bring everything to its end when the faults are over. */
 const finishers: readonly WorkerPlan[] = APPLICATIONS.map((applicationId) =>
   sdk(`f-${applicationId}`, applicationId, {
-    capabilities: ["gpu", RAW_CAPABILITY, "crowd", "another"],
+    capabilities: ["gpu", RAW_CAPABILITY, ...CREW_CAPABILITIES, "crowd", "another"],
     concurrency: 16,
     finishing: true,
   }),

@@ -28,5 +28,7 @@ export const APPLICATIONS = ["alpha", "beta"] as const;
 export const EPOCH = "chaos";
 /** Only the harness's own raw workers have it: work that no worker process takes. */
 export const RAW_CAPABILITY = "raw";
+/** What workers of the registry are for: the first of them all, the second some. */
+export const CREW_CAPABILITIES = ["crew", "craft"] as const;
 
 export const streamOf = (shard: number): string => `KV_mandate_${EPOCH}_${shard}`;

@@ -1,7 +1,9 @@
 import { admitOneKey, chainWork, delayWork, fillQueue } from "./plays/admissions.ts";
 import { gateWork, raceApproval } from "./plays/approvals.ts";
 import { disturbWork, raceEndings, raceExpiry } from "./plays/holders.ts";
+import { sharePool } from "./plays/pools.ts";
 import { rearmWork, shareQueue, shareResult } from "./plays/queues.ts";
+import { drainWorker, fillSlots, resizeWorker, silenceWorker, succeedWorker } from "./plays/registry.ts";
 import type { Play } from "./stage.ts";
 
 /** Every play by its name, and how often it is drawn beside the others. */
@@ -18,6 +20,12 @@ export const plays = {
   shareQueue,
   rearmWork,
   shareResult,
+  fillSlots,
+  succeedWorker,
+  resizeWorker,
+  drainWorker,
+  silenceWorker,
+  sharePool,
 } as const satisfies { readonly [name: string]: Play };
 
 export type PlayName = keyof typeof plays;
@@ -38,4 +46,10 @@ export const allPlays: PlayWeights = {
   shareQueue: 1,
   rearmWork: 1,
   shareResult: 1,
+  fillSlots: 1,
+  succeedWorker: 1,
+  resizeWorker: 0.7,
+  drainWorker: 0.7,
+  silenceWorker: 0.5,
+  sharePool: 0.7,
 };

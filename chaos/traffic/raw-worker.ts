@@ -149,6 +149,11 @@ export class RawWorker {
     return claims;
   }
 
+  /** A claim was handed to whomever it speaks for. */
+  hand(claim: RawClaim): void {
+    this.#notes.note("handed", claim);
+  }
+
   /** Does the work, which takes no time; not on a lease that can't be trusted any more. */
   run(claim: HeldClaim): void {
     if (this.#options.recorder.clock.now() >= claim.trustedUntil) return;

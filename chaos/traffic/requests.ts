@@ -22,6 +22,7 @@ export interface Admission {
   readonly notBefore?: number;
   readonly dependencies?: readonly object[];
   readonly approval?: object;
+  readonly placement?: object;
   readonly requestId?: string;
 }
 

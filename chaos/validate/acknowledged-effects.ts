@@ -4,6 +4,7 @@ import type { CallFact } from "./call-facts.ts";
 import { claimsIn } from "./effects.ts";
 import type { Facts, WorkloadFacts } from "./facts.ts";
 import { fieldsOf, numberOf, textOf, type Fields } from "./fields.ts";
+import { registryChecks } from "./registry-effects.ts";
 import type { Validator } from "./validator.ts";
 
 /** Says what of an answer is not in the store; nothing when all of it is. */
@@ -95,6 +96,9 @@ const checks: { readonly [call: string]: Check } = {
   get: (call, workload) => findUnknownVersion(fieldsOf(call.answer), workload),
 };
 
+const isChecked = (call: string): boolean =>
+  checks[call] !== undefined || registryChecks[call] !== undefined || call === "claim" || call === "claimNext";
+
 function findMissing(call: CallFact, facts: Facts): string | undefined {
   if (call.call === "claim" || call.call === "claimNext") {
     for (const claim of claimsIn(call.call, call.answer)) {
@@ -103,6 +107,8 @@ function findMissing(call: CallFact, facts: Facts): string | undefined {
     }
     return undefined;
   }
+  const ofRegistry = registryChecks[call.call];
+  if (ofRegistry !== undefined) return ofRegistry(call, facts);
   const workload = facts.workloads.get(call.workloadId ?? "");
   return workload === undefined ? "its workload is not committed" : checks[call.call]?.(call, workload, facts);
 }
@@ -114,7 +120,7 @@ export const acknowledgedEffects: Validator = {
   validate: (facts, findings) => {
     for (const call of facts.calls) {
       if (call.kind !== "acknowledged") continue;
-      if (checks[call.call] === undefined && call.call !== "claim" && call.call !== "claimNext") continue;
+      if (!isChecked(call.call)) continue;
       findings.count();
       const missing = findMissing(call, facts);
       if (missing === undefined) continue;

@@ -1,6 +1,6 @@
 import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
 import type { CallLine } from "../history.ts";
-import { hashOf, workloadIdOf, type Scope } from "../model/identities.ts";
+import { hashOf, workerIdOf, workloadIdOf, type Scope } from "../model/identities.ts";
 import { fieldsOf, itemsOf, textOf, type Fields } from "./fields.ts";
 import { workloadFingerprint } from "./fingerprint.ts";
 import { requestDigest } from "./request-digest.ts";
@@ -33,6 +33,10 @@ export interface CallFact {
 }
 
 const callsByVerb: { readonly [verb: string]: string } = {
+  "worker.register": "registerWorker",
+  "worker.heartbeat": "heartbeatWorker",
+  "worker.drain": "drainWorker",
+  "worker.reconcile": "reconcileWorker",
   "work.next": "claimNext",
   "work.claim": "claim",
   "work.start": "start",
@@ -76,6 +80,12 @@ const subjectOf = (caller: string): Fields => {
   return { kind, id: id ?? caller };
 };
 
+/** The id that a worker of this name has. */
+function workerIdIn({ tenantId, applicationId, name }: Fields): string | undefined {
+  if (typeof tenantId !== "string" || typeof applicationId !== "string" || typeof name !== "string") return undefined;
+  return workerIdOf({ tenantId, applicationId, name });
+}
+
 function reduceArguments(call: string, value: unknown, caller: string): Fields {
   const args = fieldsOf(value);
   switch (call) {
@@ -94,6 +104,8 @@ function reduceArguments(call: string, value: unknown, caller: string): Fields {
         gated: args["approval"] !== undefined,
         digest: requestDigest(args),
       };
+    case "registerWorker":
+      return { ...args, workerId: workerIdIn(args) };
     case "checkpoint":
       return { ...without(args, "state"), stateHash: hashOf(args["state"] ?? null) };
     case "complete":
@@ -118,6 +130,7 @@ function reduceAnswer(call: string, answer: unknown): unknown {
     case "list":
     case "explain":
     case "result":
+    case "listWorkers":
       return undefined;
     default:
       return answer;

@@ -2,15 +2,12 @@ import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import type { EntryLine } from "../history.ts";
 import { firstDeadline } from "../model/deadlines.ts";
 import { explainCommit } from "../model/explain.ts";
-import { beginsWith } from "../model/same.ts";
 import type { Step, World } from "../model/step.ts";
 import type { LocatedBreach, Version, WorkloadFacts } from "./facts.ts";
 import { workloadFingerprint } from "./fingerprint.ts";
 import { lightRecord, wrongHashes } from "./light-record.ts";
 import { requestDigest } from "./request-digest.ts";
-
-/** How many operation ids a record carries (contract 5.3). */
-const RING = 32;
+import { findTear } from "./torn-chain.ts";
 
 /** The versions of one workload, taken in one after the other; only the last record is kept. */
 export class Chain implements WorkloadFacts {
@@ -42,7 +39,10 @@ export class Chain implements WorkloadFacts {
   add(entry: EntryLine, record: WorkloadRecord, world: World): void {
     const last = this.versions.at(-1);
     const before = last === undefined ? undefined : this.#record;
-    const torn = this.#findGap(entry, last);
+    const torn = findTear(
+      entry,
+      last === undefined ? undefined : { revision: last.revision, operations: this.#operations },
+    );
     const after = lightRecord(record);
     const step = explainCommit(before, after, world);
     if (torn !== undefined) this.gaps.push(torn);
@@ -59,16 +59,6 @@ export class Chain implements WorkloadFacts {
 
   #breach(entry: EntryLine, step: Step, message: string): void {
     this.breaches.push({ rule: "succession", message, revision: entry.revision, command: step.command });
-  }
-
-  #findGap(entry: EntryLine, last: Version | undefined): string | undefined {
-    const { operations, revision } = entry;
-    if (last !== undefined && revision <= last.revision)
-      return `revision ${revision} comes after revision ${last.revision}`;
-    const kept = this.#operations.slice(1 - RING);
-    if (operations.length === kept.length + 1 && beginsWith(operations, kept)) return undefined;
-    if (last === undefined) return `the first version at hand, revision ${revision}, is not the first that was written`;
-    return `revision ${revision} does not carry the operations of revision ${last.revision}: something in between is lost, or was overwritten`;
   }
 
   #versionOf(

@@ -6,11 +6,15 @@ import { Chain } from "./chain.ts";
 import type { Facts, FaultSpan, OutageSpan } from "./facts.ts";
 import { Matching } from "./matching.ts";
 import { judgeParametersOf } from "./parameters.ts";
+import { RegistryBook } from "./registry-book.ts";
 
 /** A history that can't be judged: it is damaged, or incomplete. */
 export class HistoryError extends Error {
   override readonly name = "HistoryError";
 }
+
+/** Whether a key is that of a worker, a slot or a pool. */
+const isRegistryKey = (key: string): boolean => /^[ksp]\./.test(key);
 
 interface OpenSpan {
   readonly fault: string;
@@ -29,6 +33,7 @@ export class Collector {
   readonly #outages: OutageSpan[] = [];
   readonly #notReadySince = new Map<string, number>();
   readonly #chains = new Map<string, Chain>();
+  readonly #registry = new RegistryBook();
   readonly #views: ViewLine[] = [];
   readonly #leftovers: LeftoverLine[] = [];
   readonly #crashes: CrashLine[] = [];
@@ -53,6 +58,7 @@ export class Collector {
         return this.#addProbe(line);
       case "entry":
         if (line.record !== undefined) this.#addEntry(line, line.record);
+        else if (isRegistryKey(line.key)) this.#registry.add(line);
         return;
       case "view":
         this.#views.push(line);
@@ -83,6 +89,7 @@ export class Collector {
       faults: this.#faults,
       outages: this.#outages,
       workloads: this.#chains,
+      registry: this.#registry,
       views: this.#views,
       leftovers: this.#leftovers,
       crashes: this.#crashes,
@@ -123,6 +130,7 @@ export class Collector {
         const near = found?.tenantId === record.tenantId && found.applicationId === record.applicationId;
         return near ? found.state : undefined;
       },
+      isSuperseded: (claim) => this.#registry.isSuperseded(claim),
     });
   }
 }

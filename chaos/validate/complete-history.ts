@@ -14,5 +14,7 @@ export const completeHistory: Validator = {
       findings.count(versions.length);
       for (const gap of gaps) findings.violation(gap, { workloadId });
     }
+    findings.count(facts.registry.versions);
+    for (const gap of facts.registry.gaps) findings.violation(gap);
   },
 };

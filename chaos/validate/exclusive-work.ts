@@ -1,4 +1,5 @@
 import type { WorkLine } from "../history.ts";
+import { LEASE_ENDED_ERROR } from "../model/pass-steps.ts";
 import type { Facts } from "./facts.ts";
 import type { Validator } from "./validator.ts";
 
@@ -28,7 +29,7 @@ function spansOf(lines: readonly WorkLine[]): ReadonlyMap<string, readonly Span[
 /** Whether the lease ran out before the work was given to somebody else: only then had its holder to stop by himself. */
 function wasLost(facts: Facts, workloadId: string, fencingToken: number): boolean {
   const attempts = facts.workloads.get(workloadId)?.record.attempts ?? [];
-  return attempts.some((attempt) => attempt.fencingToken === fencingToken && attempt.status === "WORKER_LOST");
+  return attempts.some((attempt) => attempt.fencingToken === fencingToken && attempt.error === LEASE_ENDED_ERROR);
 }
 
 /** Faults that take the process itself away; one that is cut off still has to notice that its lease is over. */

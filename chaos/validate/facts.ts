@@ -4,6 +4,7 @@ import type { CrashLine, EndLine, LeftoverLine, RunLine, ViewLine, WorkLine } fr
 import type { Breach, Command } from "../model/step.ts";
 import type { CallFact } from "./call-facts.ts";
 import type { JudgeParameters } from "./parameters.ts";
+import type { RegistryFacts } from "./registry-facts.ts";
 
 /** One committed version of a workload, as the model explained it. */
 export interface Version {
@@ -81,6 +82,7 @@ export interface Facts {
   readonly faults: readonly FaultSpan[];
   readonly outages: readonly OutageSpan[];
   readonly workloads: ReadonlyMap<string, WorkloadFacts>;
+  readonly registry: RegistryFacts;
   readonly views: readonly ViewLine[];
   readonly leftovers: readonly LeftoverLine[];
   readonly crashes: readonly CrashLine[];

@@ -8,6 +8,7 @@ import { equalViews } from "./equal-views.ts";
 import { exclusiveWork } from "./exclusive-work.ts";
 import type { Facts } from "./facts.ts";
 import { fencedWrites } from "./fenced-writes.ts";
+import { grantedClaims } from "./granted-claims.ts";
 import { liveness } from "./liveness.ts";
 import { noCrashes } from "./no-crashes.ts";
 import { noLeftovers } from "./no-leftovers.ts";
@@ -20,9 +21,12 @@ import { realTimeOrder } from "./real-time-order.ts";
 import { recordSuccession } from "./record-succession.ts";
 import { refusedEffects } from "./refused-effects.ts";
 import { repeatedRequests } from "./repeated-requests.ts";
+import { slotCapacity } from "./slot-capacity.ts";
+import { slotsFollowClaims } from "./slots-follow-claims.ts";
 import { timelyPasses } from "./timely-passes.ts";
 import { trueRefusals } from "./true-refusals.ts";
 import { Findings, type Validator } from "./validator.ts";
+import { workerSuccession } from "./worker-succession.ts";
 
 /** Every guarantee that a run is judged by, in the order of a report. */
 export const validators: readonly Validator[] = [
@@ -41,6 +45,10 @@ export const validators: readonly Validator[] = [
   oneResult,
   approvalBeforeWork,
   oneDecision,
+  slotCapacity,
+  slotsFollowClaims,
+  grantedClaims,
+  workerSuccession,
   timelyPasses,
   liveness,
   equalViews,

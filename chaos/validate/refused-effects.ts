@@ -1,5 +1,6 @@
 import type { CallFact } from "./call-facts.ts";
 import type { Facts, Version } from "./facts.ts";
+import { findRefusedRegistration } from "./registry-effects.ts";
 import type { Validator } from "./validator.ts";
 
 /** The refusal of a repeat that finds its own claim gone says so: something had been claimed. */
@@ -34,6 +35,14 @@ export const refusedEffects: Validator = {
     for (const call of facts.calls) {
       if (call.kind !== "refused" || speaksOfEarlierTry(call)) continue;
       findings.count();
+      const registered = findRefusedRegistration(call, facts);
+      if (registered !== undefined)
+        findings.violation(
+          `${call.call} ${call.id} was refused with ${call.code}, and is there at revision ${registered}`,
+          {
+            evidence: call,
+          },
+        );
       const version = findOwnEffect(call, facts);
       if (version === undefined) continue;
       findings.violation(

@@ -5,7 +5,8 @@ import type { CallFact } from "./call-facts.ts";
 import type { Facts, Version, WorkloadFacts } from "./facts.ts";
 import { numberOf, textOf } from "./fields.ts";
 import { KnownRevisions } from "./known-revisions.ts";
-import type { Validator } from "./validator.ts";
+import { isRegistryCode, wasTrue } from "./registry-refusals.ts";
+import type { Findings, Validator } from "./validator.ts";
 
 /** One refusal, and the versions of which one was the current one when it was decided. */
 interface Refused {
@@ -118,6 +119,20 @@ function windowOf(
   return { versions, maybeAbsent: first < 0 };
 }
 
+/** What is said of workers and pools. */
+function checkRegistry(
+  facts: Facts,
+  call: CallFact,
+  how: { readonly known: KnownRevisions; readonly findings: Findings },
+): void {
+  how.findings.count();
+  if (wasTrue(call, facts, { known: how.known, clockErrorMs: facts.parameters.clockErrorMaxMs })) return;
+  how.findings.violation(
+    `${call.call} ${call.id} was refused with ${call.code}, which was not so at any moment of the call`,
+    { workloadId: call.workloadId, evidence: call },
+  );
+}
+
 /** A stale refusal is the quiet failure: nothing is written, and yet a caller was told what was no longer so. */
 export const trueRefusals: Validator = {
   validator: "true-refusals",
@@ -131,6 +146,7 @@ export const trueRefusals: Validator = {
     const known = new KnownRevisions(facts);
     const clockErrorMs = facts.parameters.clockErrorMaxMs;
     for (const call of facts.calls) {
+      if (call.kind === "refused" && isRegistryCode(call.code)) checkRegistry(facts, call, { known, findings });
       if (call.kind !== "refused" || call.workloadId === undefined) continue;
       const workload = facts.workloads.get(call.workloadId);
       const { versions, maybeAbsent } = windowOf(workload, call, { known, clockErrorMs });

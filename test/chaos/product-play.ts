@@ -8,7 +8,8 @@ import type { CallLine, EntryLine, HistoryLine, Outcome } from "../../chaos/hist
 import { roughFaults } from "../../src/store/simulated/faults.ts";
 import { SimulatedLog } from "../../src/store/simulated/simulated-log.ts";
 import { TestClock } from "../../src/testing.ts";
-import { decodeWorkload } from "../../src/wire/codec.ts";
+import { poolIds, RegistryRequests } from "./registry-requests.ts";
+import { decodeEntry } from "../../chaos/decode-entry.ts";
 import { renderItem } from "../../src/wire/problem.ts";
 
 /** The product itself, small: three authorities over the simulated store, random calls, and the history of it all. */
@@ -37,11 +38,13 @@ class Play {
   readonly #asked: Request[] = [];
   readonly #claims: Claim[] = [];
   readonly #workloads: Workload[] = [];
+  readonly #registry: RegistryRequests | undefined;
   #calls = 0;
   #ticks = 0;
 
-  constructor(seed: number) {
+  constructor(seed: number, registry: boolean) {
     this.#random = seededRandom(seed);
+    if (registry) this.#registry = new RegistryRequests(this);
   }
 
   draw(below: number): number {
@@ -129,6 +132,8 @@ class Play {
   #draw(): Request {
     const claim = this.#claims.at(-1 - this.draw(6));
     const unique = `u${this.#asked.length}`;
+    if (this.#registry !== undefined && this.chance(0.4)) return this.#registry.draw();
+    if (this.#registry !== undefined && this.chance(0.3)) return this.#registry.next();
     const kind = this.draw(23);
     if (this.#workloads.length === 0 || kind < 3) return { call: "admit", args: this.admission() };
     if (kind === 3) return { call: "admitMany", args: { requests: [this.admission(), this.admission()] } };
@@ -136,7 +141,8 @@ class Play {
     const workerId = this.pick(["w1", "w2", "w3"]);
     const capabilities = ["cpu", "gpu"].slice(0, 1 + this.draw(2));
     const leaseMs = this.pick([200, 3000, 60_000]);
-    const taking = { workerId, capabilities, leaseMs, start: this.chance(0.6) };
+    const who = this.#registry !== undefined && this.chance(0.8) ? this.#registry.claimant() : { workerId };
+    const taking = { capabilities, leaseMs, start: this.chance(0.6), ...who };
     if (kind === 4) return { call: "get", args: { workloadId } };
     if (kind < 7) return { call: "claim", args: { workloadId, ...taking } };
     if (kind < 10) return { call: "claimNext", args: { tenantId, applicationId, max: 1 + this.draw(2), ...taking } };
@@ -195,6 +201,7 @@ class Play {
       authorization: { grantId: "g1", issuer: "issuer", subject: requester, tenantId, applicationId },
       idempotencyKey: `key-${number}`,
       capabilities: number % 3 === 0 ? ["gpu", "cpu"] : ["cpu"],
+      ...(this.#registry !== undefined && number % 4 === 1 ? { placement: { poolId: poolIds[number % 2] } } : {}),
       retryPolicy: {
         maxAttempts: 1 + (number % 3),
         initialDelayMs: (number % 5) * 100,
@@ -218,6 +225,7 @@ class Play {
     for (const node of this.nodes) {
       await node.recoverExpired();
       await node.enforceDeadlines();
+      await node.detectFailures();
     }
   }
 
@@ -225,7 +233,6 @@ class Play {
     return this.log.history(0).flatMap(({ entries }) =>
       entries.map((entry): EntryLine => {
         const { key, revision, at, operations, provenance } = entry;
-        const record = key.startsWith("w.") ? decodeWorkload(entry.value)?.record : undefined;
         return {
           line: "entry",
           shard: 0,
@@ -234,7 +241,7 @@ class Play {
           at,
           operations,
           provenance,
-          ...(record === undefined ? {} : { record: JSON.parse(JSON.stringify(record)) as typeof record }),
+          ...(JSON.parse(JSON.stringify(decodeEntry(key, entry.value))) as ReturnType<typeof decodeEntry>),
         };
       }),
     );
@@ -245,9 +252,13 @@ class Play {
   }
 }
 
-/** Plays `rounds` rounds of racing calls and gives the history of it. */
-export async function playProduct(seed: number, rounds: number): Promise<readonly HistoryLine[]> {
-  const play = new Play(seed);
+/** Plays `rounds` rounds of racing calls and gives the history of it; with workers of the registry or without. */
+export async function playProduct(
+  seed: number,
+  rounds: number,
+  options: { readonly registry?: boolean } = {},
+): Promise<readonly HistoryLine[]> {
+  const play = new Play(seed, options.registry ?? false);
   await play.open();
   try {
     for (let round = 0; round < rounds; round++) {

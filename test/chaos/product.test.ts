@@ -20,6 +20,27 @@ describe("the judge", () => {
       const found = verdicts.filter(({ validator }) => validator !== views).flatMap(({ violations }) => violations);
       expect(found).toEqual([]);
       const silent = verdicts.filter(({ checked }) => checked === 0).map(({ validator }) => validator);
+      expect(silent).toEqual([
+        "exclusive-work",
+        "slot-capacity",
+        "slots-follow-claims",
+        "granted-claims",
+        "worker-succession",
+        views,
+      ]);
+    },
+  );
+
+  it.each(Array.from({ length: runs }, (_, index) => first + index))(
+    "finds nothing against the product with workers of the registry (seed %i)",
+    async (seed) => {
+      const verdicts = await judgeLines(await playProduct(seed, 300, { registry: true }));
+      const views = "equal-views";
+      const found = verdicts
+        .filter(({ validator }) => validator !== views)
+        .flatMap(({ validator, violations }) => violations.map((violation) => ({ validator, ...violation })));
+      expect(found).toEqual([]);
+      const silent = verdicts.filter(({ checked }) => checked === 0).map(({ validator }) => validator);
       expect(silent).toEqual(["exclusive-work", views]);
     },
   );

@@ -73,7 +73,11 @@ function corrupted(value: unknown, [name, ...rest]: readonly string[]): unknown 
 describe("a single corrupted value of a committed record", () => {
   const healthy = JSON.parse(JSON.stringify(tellHealthy())) as readonly HistoryLine[];
   const places = healthy.flatMap((line, index) =>
-    line.line === "entry" ? pathsIn(line.record, ["record"]).map((path) => ({ index, path })) : [],
+    line.line === "entry"
+      ? (["record", "worker", "slot"] as const).flatMap((name) =>
+          line[name] === undefined ? [] : pathsIn(line[name], [name]).map((path) => ({ index, path })),
+        )
+      : [],
   );
 
   it("is found wherever it is", async () => {
