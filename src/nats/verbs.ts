@@ -1,7 +1,7 @@
 import type { AccessObject, Bearer } from "../authority/access.ts";
 import type { Answered, CallContext, CallName } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
-import type { Capability } from "../core/grant/capabilities.ts";
+import { grantedWorkerCapabilities, type Capability } from "../core/grant/capabilities.ts";
 import { snapshotOf } from "../core/grant/snapshot.ts";
 import { workerIdOf } from "../core/worker/identity.ts";
 import { renderItem } from "../wire/problem.ts";
@@ -154,6 +154,15 @@ function contextOf(request: WorkRequest, members: Members, subjectPrefix: string
   };
 }
 
+/** A worker that is not in the registry may say that it can do what its grant lets it say, as one that registers may (contract 2.2). */
+function withGranted(members: Members, bearer: Bearer | undefined): Members {
+  const { capabilities } = members;
+  if (bearer === undefined || !Array.isArray(capabilities)) return members;
+  const granted = new Set<unknown>(grantedWorkerCapabilities(bearer.grant.capabilities));
+  // What is no text stays, for the shape to name.
+  return { ...members, capabilities: capabilities.filter((name) => typeof name !== "string" || granted.has(name)) };
+}
+
 /** Renewals of many claims in one message, each answered on its own (contract 1.8). */
 async function heartbeatMany(authority: WorkerAuthority, claims: unknown, context: CallContext): Promise<unknown> {
   const answered = await authority.call("heartbeatMany", claims, context);
@@ -191,7 +200,9 @@ export async function makeCall(
       );
     return heartbeatMany(authority, claims, context);
   }
-  const args = scopedVerbs.includes(verb) ? { ...members, ...scope } : members;
+  const claims = verb === "work.next" || verb === "work.claim";
+  const asked = claims ? withGranted(members, request.bearer) : members;
+  const args = scopedVerbs.includes(verb) ? { ...asked, ...scope } : asked;
   const answered: Answered<unknown> = await authority.call(name, args, context);
   return answered.answer;
 }

@@ -158,6 +158,21 @@ describe("a request for any work", () => {
   });
 });
 
+describe("a worker that is not in the registry", () => {
+  it("can do what its grant says that it can, whatever it says itself", async () => {
+    const { workloadId, prefix } = await setting.admit({ capabilities: ["gpu"] });
+    const applicationId = prefix.split(".").at(-1) ?? "";
+    const asked = { workerId: "w1", capabilities: ["gpu"], leaseMs: 1_000 };
+    const plain = await issue(applicationId, { capabilities });
+    expect((await setting.askWith(plain, `${prefix}.work.claim`, { ...asked, workloadId })).error).toBe(
+      "WORKLOAD_CAPABILITY_DENIED",
+    );
+    expect((await setting.askWith(plain, `${prefix}.work.next`, asked)).body).toEqual([]);
+    const granted = await issue(applicationId);
+    expect((await setting.askWith(granted, `${prefix}.work.next`, asked)).body).toMatchObject([{ workloadId }]);
+  });
+});
+
 describe("a worker of the library", () => {
   it("does its work under its grant, and is refused without one", async () => {
     const { workloadId, prefix } = await setting.admit({ capabilities: ["gpu"] });

@@ -51,6 +51,12 @@ describe("values", () => {
     expect(readConfig({ MANDATE_HTTP_PORT: "" }).httpPort).toBe(7700);
   });
 
+  test("a node with keys may listen anywhere, and one without on this machine alone", () => {
+    const given = { MANDATE_HTTP_HOST: "0.0.0.0", MANDATE_KEYS: "keys" };
+    expect(readConfig(given)).toMatchObject({ httpHost: "0.0.0.0", keys: "keys" });
+    expect(() => readConfig({ ...given, MANDATE_KEYS: "" })).toThrow("MANDATE_HTTP_HOST");
+  });
+
   test("server addresses lose their scheme and blanks", () => {
     expect(readConfig({ MANDATE_NATS_SERVERS: "nats://a:1, b.c:2 ,[::1]:3" }).natsServers).toEqual([
       "a:1",
