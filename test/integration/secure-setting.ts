@@ -18,6 +18,13 @@ export const globex = { tenantId: "globex", applicationId: "shop" } as const;
 /** The users of workers that the profile knows, in order. */
 const workers: readonly WorkerScope[] = [acme, globex, { ...acme, name: "named" }];
 
+interface NewNode {
+  readonly seedFile?: string;
+  readonly log?: Log;
+  /** Further settings. */
+  readonly environment?: { readonly [variable: string]: string };
+}
+
 /** Three nats-servers in the secure profile, one node, and connections with whatever key a test likes. */
 export class SecureSetting {
   readonly nats: NatsCluster;
@@ -55,7 +62,7 @@ export class SecureSetting {
   }
 
   /** A node that is ready, or not, as its key allows. */
-  async startNode(options: { readonly seedFile?: string; readonly log?: Log } = {}): Promise<Node> {
+  async startNode(options: NewNode = {}): Promise<Node> {
     const seedFile = options.seedFile ?? this.profile.nodeSeedFiles[0];
     const config = readConfig({
       MANDATE_NATS_SERVERS: this.nats.urls.join(","),
@@ -66,6 +73,7 @@ export class SecureSetting {
       MANDATE_SHARDS: "2",
       MANDATE_STORAGE: "memory",
       MANDATE_SHUTDOWN_GRACE_MS: "1000",
+      ...options.environment,
     });
     const node = await Node.listen({ config, log: options.log ?? silentLog, version: "0.0.0" });
     this.onClose(() => node.stop());
@@ -81,8 +89,8 @@ export class SecureSetting {
     });
   }
 
-  async startReadyNode(): Promise<Node> {
-    const node = await this.startNode();
+  async startReadyNode(options: NewNode = {}): Promise<Node> {
+    const node = await this.startNode(options);
     await node.run();
     const ready = await poll(async () => ((await fetch(`${node.url}/readyz`)).ok ? true : undefined), {
       timeoutMs: 60_000,

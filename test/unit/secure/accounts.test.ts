@@ -3,9 +3,13 @@
  * Method: rights of awkward identifiers are matched against subjects as a server does it; a real server's word is in
  * test/integration/secure.test.ts.
  */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { authorityProgram } from "../../../cluster/authority-program.ts";
 import { renderAccounts } from "../../../cluster/nats-config.ts";
 import { applicationAccount, AUTHORITY_ACCOUNT, authorityRights, natsAccounts } from "../../../src/secure/accounts.ts";
+import { authorityPermissions, workerPermissions } from "../../../src/secure/permissions.ts";
 import { workerInboxPrefix, workerRights } from "../../../src/wire/nats-rights.ts";
 import { workSubject } from "../../../src/wire/subjects.ts";
 
@@ -102,4 +106,37 @@ test("each application has an account of its own, which is let into nothing but 
   expect(accounts[0]?.exports).toEqual([{ service: "mandate.v1.*.*.>", accounts: [shop, "MANDATE.other.shop"] }]);
   expect(renderAccounts(accounts)).toContain('"jetstream": "enabled"');
   expect(new Set(scopes.map(applicationAccount)).size).toBe(scopes.length);
+});
+
+test("what is printed for a platform is what the profile's own accounts have", () => {
+  const layout = { epoch: "e", shards: 3 };
+  const scope = { tenantId: "a.b", applicationId: "shop", name: "w" };
+  const [nodes, workers] = natsAccounts({
+    ...layout,
+    authorities: [{ publicKey: "UA" }],
+    workers: [{ publicKey: "U1", ...scope }],
+  });
+  const forNode = authorityPermissions(layout);
+  expect(forNode).toMatchObject({ account: nodes?.name, permissions: nodes?.users[0]?.permissions, jetstream: true });
+  expect(forNode.exports?.map(({ service }) => service)).toEqual(nodes?.exports?.map(({ service }) => service));
+  const { inboxPrefix, jetstream, ...forWorker } = workerPermissions(scope);
+  expect(forWorker).toEqual({
+    account: workers?.name,
+    imports: workers?.imports,
+    permissions: workers?.users[0]?.permissions,
+  });
+  expect([jetstream, inboxPrefix]).toEqual([false, workerInboxPrefix(scope)]);
+});
+
+test("the command prints it, and names what it lacks", async () => {
+  const { program, arguments: args } = authorityProgram();
+  const run = (...flags: readonly string[]): Promise<{ readonly stdout: string }> =>
+    promisify(execFile)(program, [...args, "nats-permissions", ...flags]);
+  const { stdout } = await run("--tenant", "a.b", "--application", "shop");
+  expect(JSON.parse(stdout)).toEqual(workerPermissions({ tenantId: "a.b", applicationId: "shop" }));
+  await expect(run("--tenant", "a.b")).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--application") as unknown,
+  });
+  await expect(run("--authority", "--shards", "0")).rejects.toMatchObject({ code: 2 });
 });
