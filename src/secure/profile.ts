@@ -84,7 +84,7 @@ const workerFile = ({ tenantId, applicationId, name }: WorkerScope): string =>
 
 /**
  * Makes the keys, the certificates and the accounts of a deployment, each in the folder of whom it is for: `nats/` for the
- * servers, `nodes/`, `workers/`. `ca.key` is for nobody but this program: whoever has it can be a server.
+ * servers, `nodes/`, `workers/`; `grants/` is for the public keys of grants, which others make. `ca.key` is for nobody but this program: whoever has it can be a server.
  *
  * @throws the system's error when the folder can't be written.
  */
@@ -94,6 +94,7 @@ export async function makeProfile(options: ProfileOptions): Promise<Profile> {
   const nats = await folder(join(root, "nats"), INNER_FOLDER_MODE);
   const nodes = await folder(join(root, "nodes"), INNER_FOLDER_MODE);
   const workers = await folder(join(root, "workers"), INNER_FOLDER_MODE);
+  await folder(join(root, "grants"), INNER_FOLDER_MODE);
   const ca = await keepPair(
     join(root, "ca"),
     () => makeCertificateAuthority({ commonName: "Mandate deployment", from: now, days: CA_DAYS }),
