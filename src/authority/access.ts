@@ -3,12 +3,14 @@ import { MandateError, refuse, type Refusal } from "../core/errors.ts";
 import { decideAuthorization, findFallen, type AccessTarget } from "../core/grant/authorize.ts";
 import { collectionOf, resourceOf, type Capability } from "../core/grant/capabilities.ts";
 import type { RequestFacts } from "../core/grant/constraints.ts";
-import type { Grant } from "../core/grant/grant.ts";
+import type { Grant, GrantConstraints } from "../core/grant/grant.ts";
 import type { Subject } from "../core/subject.ts";
 import { workerIdOf } from "../core/worker/identity.ts";
 import type { Workload } from "../core/workload/record.ts";
 import { workerKey } from "../store/keys.ts";
+import type { Needs } from "../store/projection/ability.ts";
 import type { Projection } from "../store/projection/projection.ts";
+import type { CallContext } from "./api.ts";
 import type { Records } from "./records.ts";
 
 /** A verified grant with what it stems from, its parent first. Its signatures are good; whether it allows anything is decided at each call. */
@@ -36,8 +38,10 @@ export type AccessObject =
   | { readonly kind: "any" }
   /** The collection itself. */
   | { readonly kind: "collection" }
-  /** Every workload there is, or will be. */
+  /** Every workload there is, or will be; or every worker. */
   | { readonly kind: "every" }
+  /** Work that a queue hands out: see {@link Access.mayTake}. */
+  | { readonly kind: "queue" }
   | { readonly kind: "workload"; readonly workloadId: string }
   /** A workload by its traits: one that is to be admitted, or that is at hand. */
   | { readonly kind: "traits"; readonly traits: WorkloadTraits; readonly isNew?: true }
@@ -79,6 +83,26 @@ const factsOf = (traits: WorkloadTraits): RequestFacts => ({
   },
 });
 
+/** The facts that all work in one lane of a queue is good for. */
+const factsOfNeeds = ({ environment, connectionEnabled, contractVersion, definitionId }: Needs): RequestFacts => ({
+  ...(environment === undefined ? {} : { environment }),
+  ...(connectionEnabled === undefined ? {} : { connectionEnabled }),
+  ...(contractVersion === undefined ? {} : { schemaVersion: contractVersion }),
+  resourceAttributes: { definitionId, ...(environment === undefined ? {} : { environment }) },
+});
+
+/** The constraints that can be asked of a lane; what else they ask of a workload can't be told before it is taken. */
+function askedOfNeeds({ grant, chain }: Bearer): readonly (keyof GrantConstraints)[] {
+  const attributes = [grant, ...chain].flatMap(({ constraints }) => Object.keys(constraints.resourceAttributes ?? {}));
+  const known = attributes.every((name) => name === "definitionId" || name === "environment");
+  return [
+    "environments",
+    "connectionEnabled",
+    "minimumSchemaVersion",
+    ...(known ? (["resourceAttributes"] as const) : []),
+  ];
+}
+
 const isConstrained = ({ grant, chain }: Bearer): boolean =>
   [grant, ...chain].some(({ constraints }) => Object.keys(constraints).length > 0);
 
@@ -113,6 +137,20 @@ export class Access {
   reaches(ask: Omit<AccessAsk, "on">, traits: WorkloadTraits): boolean {
     const asked: AccessAsk = { ...ask, on: { kind: "traits", traits } };
     return this.#decide(asked, this.#targetOf(asked, factsOf(traits), traits.workloadId)) === undefined;
+  }
+
+  /** Which of the work that a queue hands out the bearer may have. {@link require} was asked about the queue before. */
+  mayTake(ask: Omit<AccessAsk, "on">): NonNullable<CallContext["mayTake"]> {
+    const { grant, chain } = ask.bearer;
+    const asked: AccessAsk = { ...ask, on: { kind: "queue" } };
+    const resource = collectionOf(ask.capability, grant.applicationId);
+    return {
+      name: JSON.stringify([grant, ...chain].map(({ constraints }) => constraints)),
+      accepts: (needs) => {
+        const facts = this.#facts(asked, factsOfNeeds(needs));
+        return this.#decide(asked, { resource, everythingBelow: true, facts }) === undefined;
+      },
+    };
   }
 
   /** Calls back once when the bearer's grant has expired or was revoked; the answer takes it back. */
@@ -170,6 +208,10 @@ export class Access {
       case "every": {
         const resource = collectionOf(capability, bearer.grant.applicationId);
         return { resource, everythingBelow: true, facts: this.#facts(ask, {}) };
+      }
+      case "queue": {
+        const resource = collectionOf(capability, bearer.grant.applicationId);
+        return { resource, everythingBelow: true, facts: this.#facts(ask, {}), later: askedOfNeeds(bearer) };
       }
       case "collection":
         return this.#targetOf(ask, {}, undefined);

@@ -12,6 +12,7 @@ import type { Reconciliation } from "../core/worker/reconcile.ts";
 import type { MeshClaim, PlacementDecision, PoolRecord } from "../core/worker/record.ts";
 import type { WorkerView } from "../core/worker/worker-view.ts";
 import type { Scope } from "../store/keys.ts";
+import type { Needs } from "../store/projection/ability.ts";
 
 /** What an authority answers, call by call (contract 6.1). Arguments come from anywhere, so they are `unknown` and checked. */
 export interface Answers {
@@ -83,6 +84,8 @@ export interface CallContext {
   readonly sessionId?: string;
   /** The verified grant that the caller acts under (contract 4); absent in open mode. */
   readonly grant?: GrantSnapshot;
+  /** Which of the work that a queue hands out the caller's grant lets him have; absent: all of it. */
+  readonly mayTake?: { readonly name: string; readonly accepts: (needs: Needs) => boolean };
   /** Ends a long poll early; nothing is claimed after it. */
   readonly signal?: AbortSignal;
 }

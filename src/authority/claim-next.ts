@@ -3,6 +3,7 @@ import { MandateError } from "../core/errors.ts";
 import type { Claim } from "../core/workload/record.ts";
 import { claimRequestKey, ownerOfKey, scopeOfKey, shardOf } from "../store/keys.ts";
 import type { Rank } from "../store/projection/projected.ts";
+import { abilityWithin, type Ability } from "../store/projection/ability.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
 import type { Shard } from "../store/store.ts";
 import type { ClaimNextRequest } from "../wire/requests.ts";
@@ -101,7 +102,7 @@ export class ClaimNext {
       if (
         picked.length > 0 &&
         round < ROUNDS_MAX &&
-        this.#options.picker.hasMore(taking.queue, taking.claimant.ability)
+        this.#options.picker.hasMore(taking.queue, abilityOfTaking(taking))
       )
         continue;
       const leftMs = untilMs - this.#options.monotonic();
@@ -134,11 +135,13 @@ export class ClaimNext {
     };
   }
 
-  #wishOf({ queue, request: { workerId, max }, claimant }: Taking): Omit<Pick, "steal"> {
+  #wishOf(taking: Taking): Omit<Pick, "steal"> {
+    const { queue, request, claimant } = taking;
+    const { workerId, max } = request;
     return {
       queue,
       workerId,
-      ability: claimant.ability,
+      ability: abilityOfTaking(taking),
       // A worker that waits may be free to take more, or less, by then.
       get max() {
         return Math.min(max, claimant.free());
@@ -221,3 +224,7 @@ const answerOf = (taken: readonly Taken[]): Answered<readonly Claim[]> => {
     ...(last === undefined ? {} : { position: { shard: last.position.shard, revision: last.position.revision } }),
   };
 };
+
+/** What the worker can do, as far as its grant lets it. */
+const abilityOfTaking = ({ claimant, context }: Taking): Ability =>
+  context.mayTake === undefined ? claimant.ability : abilityWithin(claimant.ability, context.mayTake);

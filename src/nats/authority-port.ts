@@ -6,5 +6,5 @@ export interface WorkerAuthority {
   readonly nodeId: string;
   call<Name extends CallName>(name: Name, args: unknown, context?: CallContext): Promise<Answered<Answers[Name]>>;
   /** Decides what bearers may do. @throws MandateError AUTHORITY_NOT_READY while it can't. */
-  access(): Pick<Access, "require" | "onFallen">;
+  access(): Pick<Access, "require" | "mayTake" | "onFallen">;
 }

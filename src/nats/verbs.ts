@@ -27,15 +27,15 @@ const callsByVerb = {
 
 export type ServedVerb = keyof typeof callsByVerb;
 
-/** What a verb needs of the grant, and on what (contract 4.1): the work that its message names, the worker, or all work there is. */
+/** What a verb needs of the grant, and on what (contract 4.1): the work that its message names, the worker, or whatever a queue hands out. */
 const accessByVerb: {
-  readonly [Verb in ServedVerb]: readonly [Capability, "collection" | "worker" | "work" | "every"];
+  readonly [Verb in ServedVerb]: readonly [Capability, "collection" | "worker" | "work" | "queue"];
 } = {
   "worker.register": ["worker:register", "collection"],
   "worker.heartbeat": ["worker:heartbeat", "worker"],
   "worker.drain": ["worker:manage", "worker"],
   "worker.reconcile": ["worker:heartbeat", "worker"],
-  "work.next": ["workload:claim", "every"],
+  "work.next": ["workload:claim", "queue"],
   "work.claim": ["workload:claim", "work"],
   "work.start": ["workload:execute", "work"],
   "work.heartbeat": ["workload:execute", "work"],
@@ -122,6 +122,18 @@ function authorizeOne(authority: WorkerAuthority, request: WorkRequest, members:
   return authority.access().require({ bearer, capability, on, workerId, from });
 }
 
+/** Claims of one workload and worker are asked about once. */
+const keyOf = ({ workloadId, workerId }: Members): string => JSON.stringify([workloadId, workerId]);
+
+/** Which work a request for any may be answered with. */
+function mayTakeOf(authority: WorkerAuthority, request: WorkRequest, members: Members): Pick<CallContext, "mayTake"> {
+  const { verb, bearer } = request;
+  const { workerId } = members;
+  if (bearer === undefined || verb !== "work.next" || typeof workerId !== "string") return {};
+  const from = { door: "nats", operation: verb } as const;
+  return { mayTake: authority.access().mayTake({ bearer, capability: accessByVerb[verb][0], workerId, from }) };
+}
+
 /**
  * Asks whether the grant allows a request, each claim of a batch for itself.
  *
@@ -136,7 +148,7 @@ async function authorize(authority: WorkerAuthority, request: WorkRequest, membe
   const { claims } = members;
   const isBatch = request.verb === "work.heartbeat" && Array.isArray(claims);
   const named = isBatch ? claims.filter(isMembers) : [members];
-  const asked = isBatch ? new Map(named.map((claim) => [claim["workloadId"], claim])).values() : named;
+  const asked = isBatch ? new Map(named.map((claim) => [keyOf(claim), claim])).values() : named;
   for (const one of asked) await authorizeOne(authority, request, one);
 }
 
@@ -186,7 +198,7 @@ export async function makeCall(
   if (!isMembers(value)) return (await authority.call(name, value, contextOf(request, {}, subjectPrefix))).answer;
   checkScope(value, scope);
   const { tenantId: _tenant, applicationId: _application, ...members } = value;
-  const context = contextOf(request, members, subjectPrefix);
+  const context = { ...contextOf(request, members, subjectPrefix), ...mayTakeOf(authority, request, members) };
   if (verb === "work.heartbeat" && "claims" in members) {
     const { claims, ...rest } = members;
     const extra = Object.keys(rest);

@@ -129,14 +129,41 @@ describe("a batch of heartbeats", () => {
     const ask = (claims: readonly object[]) => setting.askWith(token, `${one.prefix}.work.heartbeat`, { claims });
     expect((await ask([claim(one)])).error).toBeUndefined();
     expect((await ask([claim(one), claim(two)])).error).toBe("GRANT_SCOPE_DENIED");
+    const own = await issue(applicationId, { subject: { kind: "worker", id: "w1" } });
+    const others = { ...claim(one), workerId: "w2" };
+    const batch = await setting.askWith(own, `${one.prefix}.work.heartbeat`, { claims: [others, claim(one)] });
+    expect(batch.error).toBe("GRANT_SCOPE_DENIED");
   });
 });
 
 describe("a request for any work", () => {
-  it("is not answered with work that a constraint keeps away", async () => {
+  it.each([
+    [{ environments: ["test"] }, { environment: "live" }],
+    [{ connectionEnabled: false }, { connectionScopes: ["mail"] }],
+    [{ resourceAttributes: { definitionId: "resize" } }, { definitionId: "refund" }],
+  ])("under %j is answered with the work that it lets through, and waits for no other", async (constraints, other) => {
+    const applicationId = `lanes-${Object.keys(constraints).join("-")}`;
+    const token = await issue(applicationId, { constraints });
+    const kept = await setting.admit({ applicationId, priority: 9, ...other });
+    const subject = `${kept.prefix.split(".").slice(0, -1).join(".")}.${applicationId}.work.next`;
+    const asked = { workerId: "w1", leaseMs: 60_000, max: 5 };
+    expect((await setting.askWith(token, subject, asked)).body).toEqual([]);
+    const waiting = setting.askWith(token, subject, { ...asked, waitMs: 20_000 });
+    const given = await setting.admit({ applicationId, idempotencyKey: "k2" });
+    expect((await waiting).body).toMatchObject([{ workloadId: given.workloadId }]);
+    const all = await setting.askWith(await issue(applicationId), subject, asked);
+    expect(all.body).toMatchObject([{ workloadId: kept.workloadId }]);
+  });
+
+  it.each([
+    { workloadId: "w" },
+    { network: "10.0.0.0/8" },
+    { minimumSchemaVersion: 3, resourceAttributes: { trigger: "test" } },
+    { workerClass: "container" },
+  ])("under %j is refused: it could not be told which work it may have", async (constraints) => {
     const { prefix } = await setting.admit();
     const applicationId = prefix.split(".").at(-1) ?? "";
-    const token = await issue(applicationId, { constraints: { environments: ["test"] } });
+    const token = await issue(applicationId, { constraints });
     expect((await setting.askWith(token, `${prefix}.work.next`, { workerId: "w1", leaseMs: 1_000 })).error).toBe(
       "GRANT_SCOPE_DENIED",
     );

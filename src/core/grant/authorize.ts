@@ -2,7 +2,7 @@ import { refuse, type Refusal } from "../errors.ts";
 import { sameSubject, type Subject } from "../subject.ts";
 import { findBrokenConstraint, type RequestFacts } from "./constraints.ts";
 import { findChainFault, findOutside } from "./delegation.ts";
-import type { Grant } from "./grant.ts";
+import type { Grant, GrantConstraints } from "./grant.ts";
 import { isInside, parseResource, parseResourceUri } from "./resource-uri.ts";
 import type { Revocations } from "./revocation.ts";
 
@@ -24,6 +24,8 @@ export interface AccessTarget {
   /** Not the resource, but everything below it. */
   readonly everythingBelow?: true;
   readonly facts: RequestFacts;
+  /** Constraints that are asked for later, of each thing. */
+  readonly later?: readonly (keyof GrantConstraints)[];
 }
 
 /** When, and with which knowledge, it is decided. */
@@ -100,7 +102,7 @@ function findUnreached(grant: Grant, { capability, target }: AccessRequest): Ref
 }
 
 function findUnmet(grant: Grant, { target }: AccessRequest): Refusal | undefined {
-  const constraint = target === "any" ? undefined : findBrokenConstraint(grant.constraints, target.facts);
+  const constraint = target === "any" ? undefined : findBrokenConstraint(grant.constraints, target.facts, target.later);
   return constraint === undefined ? undefined : denied(`the constraint ${constraint} does not hold`, { constraint });
 }
 

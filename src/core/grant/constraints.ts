@@ -81,9 +81,12 @@ const rules: { readonly [Constraint in Name]: Rule } = {
   contextAttributes: attributeRule("contextAttributes"),
 };
 
-/** The first constraint that a request does not satisfy. */
-export const findBrokenConstraint = (constraints: GrantConstraints, facts: RequestFacts): Name | undefined =>
-  constraintNames.find((name) => !rules[name].holds(constraints, facts));
+/** The first constraint that a request does not satisfy, but for those that are asked for later. */
+export const findBrokenConstraint = (
+  constraints: GrantConstraints,
+  facts: RequestFacts,
+  later: readonly Name[] = [],
+): Name | undefined => constraintNames.find((name) => !later.includes(name) && !rules[name].holds(constraints, facts));
 
 /** The first constraint of the outer ones that the inner ones do not imply. */
 export const findLooserConstraint = (inner: GrantConstraints, outer: GrantConstraints): Name | undefined =>
