@@ -22,4 +22,11 @@ export const regressions: readonly Regression[] = [
     seed: 12,
     minutes: 0.5,
   },
+  {
+    bug: "a reconciliation wrote over what was registered while it read, and a superseded process's poll was given work",
+    foundBy: "worker-succession",
+    scenario: "registry",
+    seed: 1,
+    minutes: 0.5,
+  },
 ];

@@ -1,10 +1,11 @@
 import type { ShownWorker } from "./history.ts";
 import { pause } from "../src/sdk/backoff.ts";
-import { APPLICATIONS, TENANT } from "./system/setting.ts";
+import { APPLICATIONS, TENANT, TRAFFIC_RUNTIME } from "./system/setting.ts";
 
 /** A worker in a list, as far as the end of a run looks at it. */
 interface Listed {
   readonly workerId: string;
+  readonly runtime: string;
   readonly lifecycle: string;
   readonly capacity: { readonly concurrency: number };
   readonly claims: readonly string[];
@@ -33,12 +34,13 @@ async function listWorkers(url: string): Promise<readonly Listed[]> {
   return found;
 }
 
-/** Waits, `withinMs` at most, until every worker of the registry has been given up: nobody speaks for them any more. */
+/** Waits, `withinMs` at most, until every worker of the traffic has been given up: nobody speaks for them any more. */
 export async function settleWorkers(url: string, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
     const open = await listWorkers(url).then(
-      (workers) => workers.filter(({ lifecycle }) => lifecycle !== "OFFLINE").length,
+      (workers) =>
+        workers.filter(({ runtime, lifecycle }) => runtime === TRAFFIC_RUNTIME && lifecycle !== "OFFLINE").length,
       () => undefined,
     );
     if (open === 0) return;

@@ -28,6 +28,8 @@ export const APPLICATIONS = ["alpha", "beta"] as const;
 export const EPOCH = "chaos";
 /** Only the harness's own raw workers have it: work that no worker process takes. */
 export const RAW_CAPABILITY = "raw";
+/** What the workers of the traffic say they run in: by it they are told from the worker processes. */
+export const TRAFFIC_RUNTIME = "remote";
 /** What workers of the registry are for: the first of them all, the second some. */
 export const CREW_CAPABILITIES = ["crew", "craft"] as const;
 

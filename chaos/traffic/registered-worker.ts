@@ -1,6 +1,6 @@
 import type { Outcome } from "../history.ts";
 import { workerIdOf } from "../model/identities.ts";
-import { TENANT } from "../system/setting.ts";
+import { TENANT, TRAFFIC_RUNTIME } from "../system/setting.ts";
 import type { HttpCall } from "./http-caller.ts";
 import type { HeldClaim, RawClaim, RawReply, RawWorker } from "./raw-worker.ts";
 import { operators } from "./requests.ts";
@@ -54,7 +54,7 @@ export class RegisteredWorker {
 
   register(raw: RawWorker, changes: Partial<Registration> = {}): Promise<RawReply> {
     const { name, registration } = this;
-    const asked = { name, runtime: "process", version: usual.version, ...registration, ...changes };
+    const asked = { name, runtime: TRAFFIC_RUNTIME, version: usual.version, ...registration, ...changes };
     return raw.settle(this.applicationId, "worker.register", asked, { forMs: 8_000 });
   }
 
