@@ -11,6 +11,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { assert } from "../../src/base/assert.ts";
 import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
+import { servedVerbs } from "../../src/nats/verbs.ts";
 import { refusalOf, replyOf, WorkerSetting, type Reply } from "./worker-setting.ts";
 
 let setting: WorkerSetting;
@@ -171,7 +172,7 @@ describe("discovery", () => {
       queue_group: "mandate",
       metadata: {},
     });
-    expect(endpoints).toHaveLength(9);
+    expect(endpoints).toHaveLength(servedVerbs.length);
 
     const before = await statsOf("work-start");
     await setting.ask("mandate.v1.acme.app.work.start", {});
