@@ -212,7 +212,11 @@ export class Calls {
     const { workloadId } = parseArguments(getRequest, value);
     const seen = await this.#parts.records.fresh(workloadId, { scope: context.scope });
     const { record, shard, revision } = seen.workload;
-    const reasons = explainWorkload(record, { now: this.#parts.now(), dependencies: dependencyStatesOf(seen) });
+    const reasons = explainWorkload(record, {
+      now: this.#parts.now(),
+      dependencies: dependencyStatesOf(seen),
+      revocations: this.#parts.projection.revocations,
+    });
     const placement = record.state === "READY" ? this.#parts.placing.explain(record) : undefined;
     return {
       answer: placement?.eligible === 0 ? [...reasons, noWorkerReason(placement)] : reasons,

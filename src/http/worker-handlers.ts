@@ -99,8 +99,14 @@ export const onPool =
 export const getPool = (exchange: Exchange): Promise<HttpAnswer> =>
   answerCall(exchange, "getPool", { ...ownerOf(exchange), poolId: readPathId(exchange.context) });
 
-export const listPools = (exchange: Exchange): Promise<HttpAnswer> =>
-  answerCall(exchange, "listPools", ownerOf(exchange));
+/** A pool of the whole tenant may hold workers of other applications, which a grant of one does not reach. */
+export async function listPools(exchange: Exchange): Promise<HttpAnswer> {
+  const { services, bearer } = exchange;
+  const answered = await services.authority.call("listPools", ownerOf(exchange), contextOf(exchange));
+  const applicationId = bearer?.grant.applicationId;
+  const pools = answered.answer.pools.filter((pool) => bearer === undefined || pool.applicationId === applicationId);
+  return answerJson({ pools }, { headers: revisionOf(answered, exchange) });
+}
 
 export const placeWorkload = (exchange: Exchange): Promise<HttpAnswer> =>
   answerCall(exchange, "place", { ...ownerOf(exchange), workloadId: readPathId(exchange.context) });

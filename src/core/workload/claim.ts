@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from "../errors.ts";
+import type { Revocations } from "../grant/revocation.ts";
 import { findLost } from "../grant/snapshot.ts";
 import { enforceDeadlines } from "./deadlines.ts";
 import { changeOf, refused, type Decision } from "./decision.ts";
@@ -85,6 +86,12 @@ function decideExhausted(record: WorkloadRecord, at: number): Decision<Claim> {
     change: changeOf("claim", applyMove(record, { to: "DEAD_LETTER", actor: "authority.claim", at, evidence })),
   };
 }
+
+/** Why the requester's grant no longer stands, where that is to be asked (contract 4.2). */
+export const lostAuthorization = (
+  record: WorkloadRecord,
+  how: { readonly now: number; readonly revocations: Revocations | undefined },
+): ReturnType<typeof findLost> => (record.reauthorize === "never" ? undefined : findLost(record.authorization, how));
 
 /** The requester's grant no longer stands: nobody may do this work in his name any more (contract 4.2). */
 function decideUnauthorized(record: WorkloadRecord, reason: string, at: number): Decision<Claim> {
@@ -175,10 +182,7 @@ export function decideClaim(
     const obstacle = findObstacle(record, command, { at, states: seen.dependencies });
     if (obstacle !== undefined) return refused(obstacle);
     // Only a claim that would succeed looks at the grant: nobody else may end the work by asking for it.
-    const lost =
-      record.reauthorize === "never"
-        ? undefined
-        : findLost(record.authorization, { now: at, revocations: seen.revocations });
+    const lost = lostAuthorization(record, { now: at, revocations: seen.revocations });
     if (lost !== undefined) return decideUnauthorized(record, lost, at);
     const taken = applyClaim(record, command, at);
     return {

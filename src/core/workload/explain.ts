@@ -1,4 +1,5 @@
-import { isExhausted, lacksApproval, pendingDependencies, type DependencyStates } from "./claim.ts";
+import type { Revocations } from "../grant/revocation.ts";
+import { isExhausted, lacksApproval, lostAuthorization, pendingDependencies, type DependencyStates } from "./claim.ts";
 import type { Dependency, WorkloadRecord } from "./record.ts";
 import { attemptBudgetOf } from "./retry-policy.ts";
 import type { PlacementExplanation } from "../worker/placement.ts";
@@ -21,6 +22,7 @@ export type Reason =
       readonly attemptBudget: number;
       readonly message: string;
     }
+  | { readonly reason: "authorization"; readonly grantId: string; readonly message: string }
   | { readonly reason: "worker"; readonly workers: PlacementExplanation; readonly message: string };
 
 /** That no worker of the registry may run the workload now, and why not one by one. */
@@ -33,7 +35,11 @@ export const noWorkerReason = (workers: PlacementExplanation): Reason => ({
 /** Everything that keeps the workload from running at an instant; nothing when a worker could claim it. */
 export function explainWorkload(
   record: WorkloadRecord,
-  seen: { readonly now: number; readonly dependencies: DependencyStates },
+  seen: {
+    readonly now: number;
+    readonly dependencies: DependencyStates;
+    readonly revocations?: Revocations;
+  },
 ): readonly Reason[] {
   const reasons: Reason[] = [];
   const { state, nextAttemptAt } = record;
@@ -60,6 +66,13 @@ export function explainWorkload(
       attemptsUsed: record.attemptCount,
       attemptBudget: attemptBudgetOf(record),
       message: "all attempts are used",
+    });
+  const lost = lostAuthorization(record, { now: instantOf(record, seen.now), revocations: seen.revocations });
+  if (lost !== undefined)
+    reasons.push({
+      reason: "authorization",
+      grantId: record.authorization.grantId,
+      message: `the requester's grant is ${lost}: a claim will end the work`,
     });
   return reasons;
 }

@@ -7,6 +7,7 @@ import { RevocationSet, type RevocationTarget } from "../../../src/core/grant/re
 import { findLost, snapshotOf } from "../../../src/core/grant/snapshot.ts";
 import type { AdmitRequest } from "../../../src/core/workload/admission.ts";
 import { decideClaim } from "../../../src/core/workload/claim.ts";
+import { explainWorkload } from "../../../src/core/workload/explain.ts";
 import { decideRetry } from "../../../src/core/workload/operate.ts";
 import type { WorkloadRecord } from "../../../src/core/workload/record.ts";
 import { childOf, grantOf } from "../grant/grant-fixtures.ts";
@@ -93,6 +94,15 @@ describe("a claim of work whose requester's grant", () => {
       const decision = claim(admitted(changes), { now: expiresAt });
       expect([refusalOf(decision).code, decision.change]).toEqual([code, undefined]);
     }
+  });
+
+  it("has ended is told by the explanation, before anybody claims it", () => {
+    const seen = { dependencies: noDependencies, revocations: new RevocationSet() };
+    expect(explainWorkload(admitted(), { ...seen, now: expiresAt - 1 })).toEqual([]);
+    expect(explainWorkload(admitted(), { ...seen, now: expiresAt })).toMatchObject([
+      { reason: "authorization", grantId: "grant_1" },
+    ]);
+    expect(explainWorkload(admitted({ reauthorize: "never" }), { ...seen, now: expiresAt })).toEqual([]);
   });
 
   it("has expired stays so when an operator re-arms the work", () => {

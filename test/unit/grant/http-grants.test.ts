@@ -173,6 +173,24 @@ describe("another tenant's work", () => {
   });
 });
 
+describe("a pool of the whole tenant", () => {
+  it("is not shown to a grant of one application, nor changed by it", async () => {
+    const [node] = secure.cluster.nodes;
+    const { answer } = (await node?.call("createPool", { tenantId: "acme", name: "all" })) ?? {};
+    const token = await secure.issue();
+    const own = await secure.ask("/v1/pools", { token, body: { name: "mine" } });
+    expect(await own.json()).toMatchObject({ applicationId: "shop", name: "mine" });
+    const listing = (await (await secure.ask("/v1/pools", { token })).json()) as { readonly pools: object[] };
+    expect(listing.pools).toMatchObject([{ name: "mine" }]);
+    for (const [rest, body] of [
+      ["", undefined],
+      ["/members", { add: [] }],
+      ["/remove", {}],
+    ] as const)
+      expect(await verdict(`/v1/pools/${answer?.poolId ?? ""}${rest}`, { token, body })).toMatch(/^40[04] WORKER_/);
+  });
+});
+
 describe("a decision", () => {
   it("takes workload:approve on top of the policy, and bears the grant", async () => {
     const approval = { approverKinds: ["human"] };
