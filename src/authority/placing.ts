@@ -171,6 +171,6 @@ const refusalOf = ({ code, message, details }: MandateError): Parameters<typeof 
   ...(details === undefined ? {} : { details }),
 });
 
-/** Every free slot is being taken by another claim at this moment, which may fail: nothing can be said for sure. */
+/** Every free slot is being taken by another claim at this moment, which may fail, or the view is behind: nothing is sure. */
 const allTried = (workerId: string): Refusal =>
-  refuse("WORKLOAD_CONFLICT", "other claims are about to take the free slots; try again", { workerId });
+  refuse("WORKLOAD_CONFLICT", "none of its free slots can be given out at this moment; try again", { workerId });
