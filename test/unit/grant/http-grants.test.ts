@@ -118,6 +118,27 @@ describe("a constraint", () => {
     expect(await listed(token)).toEqual([]);
   });
 
+  it.each([
+    ["a constraint", { constraints: { environments: ["test"] } }],
+    ["a resource", {}],
+  ])("keeps events away that %s does not let through, live ones and missed ones", async (what, changes) => {
+    const wide = await secure.issue();
+    const before = (await secure.ask("/v1/workloads", { token: wide })).headers.get("mandate-revision") ?? "";
+    const [shown, hidden] = [await admit(wide), await admit(wide, { environment: "live", idempotencyKey: "k2" })];
+    const uri = `flow://shop/workloads/${shown.workloadId}`;
+    const narrow = what === "a resource" ? { resources: [{ kind: "WORKLOAD" as const, uri }] } : changes;
+    const token = await secure.issue(narrow);
+    const stream = await secure.ask("/v1/events", { token, headers: { "Last-Event-ID": before } });
+    const reader = (stream.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+    for (const { workloadId } of [hidden, shown])
+      expect(await verdict(`/v1/workloads/${workloadId}/cancel`, { token: wide, body: {} })).toBe("200");
+    let seen = "";
+    while (!seen.includes("workload.cancelled")) seen += (await reader.read()).value ?? "";
+    await reader.cancel();
+    expect(seen).toContain(shown.workloadId);
+    expect(seen).not.toContain(hidden.workloadId);
+  });
+
   it("on a workload lets that one be read, and no other be known of", async () => {
     const wide = await secure.issue();
     const [one, two] = [await admit(wide), await admit(wide, { idempotencyKey: "k2" })];
