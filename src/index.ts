@@ -2,6 +2,7 @@
 export type { Json } from "./base/json.ts";
 export type { Log } from "./base/log.ts";
 export { errorRegistry, MandateError, type ErrorCode, type ErrorDetails, type ErrorTraits } from "./core/errors.ts";
+export type { Revocation, RevocationTarget } from "./core/grant/revocation.ts";
 export type { Subject, SubjectKind } from "./core/subject.ts";
 export type {
   ApprovalDecision,
@@ -28,7 +29,7 @@ export type {
   WorkloadPage,
 } from "./sdk/answers.ts";
 export type { EventFilter, FollowedEvent } from "./sdk/change-events.ts";
-export { connect, type Client, type ClientOptions, type OperateOptions } from "./sdk/client.ts";
+export { connect, type Client, type ClientOptions, type OperateOptions, type RevokeRequest } from "./sdk/client.ts";
 export type { NatsLogin } from "./sdk/nats-login.ts";
 export { childProcessRuntime, type ChildProcessOptions } from "./sdk/runtimes/child-process.ts";
 export { inProcessRuntime, type InProcessOptions } from "./sdk/runtimes/in-process.ts";

@@ -18,9 +18,12 @@ export interface WorkloadRules {
   readonly errorLengthMax: number;
 }
 
+/** How the tokens of grants begin that this program signs: their header's first members, as base64url has them. */
+const GRANT_TOKEN_PREFIX = "eyJhbGciOiJFZERTQSIsImtpZCI6";
+
 export const defaultRules: WorkloadRules = {
   secretKeys: ["password", "secret", "token", "api_key", "private_key"],
-  secretPrefixes: ["sk-", "fdb_live_", "mandate_live_"],
+  secretPrefixes: ["sk-", "fdb_live_", "mandate_live_", GRANT_TOKEN_PREFIX],
   inlineBytesMax: 4096,
   inlineCheckpointBytesMax: 32_768,
   payloadBytesMax: 4 * 1024 * 1024,

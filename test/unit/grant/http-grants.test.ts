@@ -77,6 +77,16 @@ describe("admitted work", () => {
     expect(JSON.stringify(workload)).not.toContain("everything");
   });
 
+  it("does not take a grant for content", async () => {
+    const token = await secure.issue();
+    const leaked = await secure.delegate({ id: "grant-7" }, {});
+    for (const body of [work({ input: { note: token } }), work({ input: [leaked] })]) {
+      const refused = await secure.ask("/v1/workloads", { token, body });
+      expect(refused.status).toBe(422);
+      expect(await refused.text()).not.toContain(token.slice(0, 60));
+    }
+  });
+
   it("replays under another grant of the same subject", async () => {
     const { workloadId } = await admit(await secure.issue());
     const again = await secure.ask("/v1/workloads", { token: await secure.issue({ id: "grant-2" }), body: work() });
