@@ -33,6 +33,12 @@ export interface FlowOptions {
   readonly nats?: { readonly arrived: (frame: NatsFrame) => void; readonly passed: (frame: NatsFrame) => void };
 }
 
+/**
+ * What a worker asks. NATS delivers it once or not at all: if it came twice, an answer would speak of one delivery only, and
+ * what is refused as definite could still be done by the other.
+ */
+const isRequest = ({ subject }: NatsFrame): boolean => subject.startsWith("mandate.");
+
 interface Piece {
   readonly bytes: Buffer;
   readonly frame: NatsFrame | undefined;
@@ -115,7 +121,7 @@ export class Flow {
     const message = isMessage(frame);
     if (message && random() < direction().loss) return;
     this.#enqueue(frame.bytes, message ? frame : undefined);
-    if (message && random() < direction().repetition) this.#enqueue(frame.bytes, undefined);
+    if (message && !isRequest(frame) && random() < direction().repetition) this.#enqueue(frame.bytes, undefined);
   }
 
   #enqueue(bytes: Buffer, frame: NatsFrame | undefined): void {

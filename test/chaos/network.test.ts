@@ -98,6 +98,22 @@ describe("a link", () => {
     expect(client.destroyed).toBe(false);
   });
 
+  it("lets answers and deliveries come twice, and never what a worker asks", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "mandate-twice-"));
+    const recorder = new Recorder(join(directory, "twice.ndjson"), new RunClock(clockOrigin()));
+    try {
+      await open(new WorkTap(recorder, "a"));
+      link.shape({ toClient: { repetition: 1 } });
+      const answer = "MSG _INBOX.1 7 2\r\nok\r\n";
+      const asked = "MSG mandate.v1.t.a.work.next 1 _INBOX.9 2\r\n{}\r\n";
+      served[0]?.write(asked + answer);
+      await expect.poll(() => received).toBe(asked + answer + answer);
+    } finally {
+      recorder.close();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
   it("keeps the order of what it delays", async () => {
     await open();
     link.shape({ toClient: { delayMs: 20, jitterMs: 40 } });

@@ -25,7 +25,12 @@ export interface Mutant {
 export interface SimulationMutant extends Mutant {
   /** Within so many seeds, from 1 on, a judge must name a fault. */
   readonly seeds: number;
+  /** Who acts: by default workers that are not in the registry. */
+  readonly script?: ScriptName;
 }
+
+/** The scripts that a simulation may follow. */
+export type ScriptName = "usual" | "registry";
 
 /** A mutant that shows only in real processes, in one short run. */
 export interface ChaosMutant extends Mutant {

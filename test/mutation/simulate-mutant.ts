@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundleSimulation } from "./bundle.ts";
-import type { Mutant } from "./mutant.ts";
+import type { Mutant, ScriptName } from "./mutant.ts";
 import type { Finding } from "./simulate-seeds.ts";
 
 /** What became of a mutant in the simulation. */
@@ -14,12 +14,21 @@ export type Outcome =
   /** The process ended without a word, with what it wrote. */
   | { readonly kind: "died"; readonly output: string };
 
+/** How a mutant is simulated. */
+interface Simulating {
+  readonly seeds: number;
+  readonly timeoutMs: number;
+  readonly script?: ScriptName | undefined;
+}
+
 /** Longest text of a dead process that is told. */
 const OUTPUT_LENGTH_MAX = 2000;
 
-function simulateIn(program: string, how: { readonly seeds: number; readonly timeoutMs: number }): Promise<Outcome> {
+function simulateIn(program: string, how: Simulating): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = fork(program, [String(how.seeds)], { stdio: ["ignore", "ignore", "pipe", "ipc"] });
+    const child = fork(program, [String(how.seeds), how.script ?? "usual"], {
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
     let outcome: Outcome | undefined;
     let output = "";
     const timer = setTimeout(() => {
@@ -42,10 +51,7 @@ function simulateIn(program: string, how: { readonly seeds: number; readonly tim
  *
  * @throws RangeError when an edit does not fit the source.
  */
-export async function simulateMutant(
-  mutant: Pick<Mutant, "edits">,
-  how: { readonly seeds: number; readonly timeoutMs: number },
-): Promise<Outcome> {
+export async function simulateMutant(mutant: Pick<Mutant, "edits">, how: Simulating): Promise<Outcome> {
   const directory = await mkdtemp(join(tmpdir(), "mandate-mutant-"));
   try {
     return await simulateIn(await bundleSimulation(mutant, directory), how);

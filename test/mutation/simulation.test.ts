@@ -31,7 +31,8 @@ describe.concurrent("the simulation", () => {
   it.for(simulationMutants.map((mutant) => [mutant.name, mutant] as const))(
     "catches the mutant %s",
     async ([name, mutant], { expect }) => {
-      const outcome = await simulateMutant(mutant, { seeds: mutant.seeds, timeoutMs: TIMEOUT_MS });
+      const { seeds, script } = mutant;
+      const outcome = await simulateMutant(mutant, { seeds, script, timeoutMs: TIMEOUT_MS });
       expect(outcome.kind, JSON.stringify(outcome)).toBe("caught");
       if (outcome.kind !== "caught") return;
       caught += 1;
@@ -39,11 +40,13 @@ describe.concurrent("the simulation", () => {
     },
   );
 
-  it("finds nothing wrong with the product as it is, on the same way", async ({ expect }) => {
-    expect(await simulateMutant({ edits: [] }, { seeds: SOUND_SEEDS, timeoutMs: TIMEOUT_MS })).toEqual({
-      kind: "clean",
-    });
-  });
+  it.for(["usual", "registry"] as const)(
+    "finds nothing wrong with the product as it is, on the same way (%s)",
+    async (script, { expect }) => {
+      const how = { seeds: SOUND_SEEDS, script, timeoutMs: TIMEOUT_MS };
+      expect(await simulateMutant({ edits: [] }, how)).toEqual({ kind: "clean" });
+    },
+  );
 
   it("does not take a product that crashes for one that a judge has caught", async ({ expect }) => {
     const mutant = { edits: [bornWith(`throw new RangeError("broken on purpose");`)] };

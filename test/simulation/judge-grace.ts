@@ -1,5 +1,5 @@
 import { LEASE_GRACE_MAX_MS } from "../../src/core/workload/fence.ts";
-import { processOf, type History } from "./history.ts";
+import { addedEvents, processOf, type History } from "./history.ts";
 import type { World } from "./world.ts";
 
 /** How long a commit may be under way after it was decided: it is tried for ten seconds, and a try may be late, ms. */
@@ -14,9 +14,12 @@ const TOLERANCE_MS = 500;
 export function judgeGrace(world: Pick<World, "turns">, history: History): readonly string[] {
   const faults: string[] = [];
   for (const [workloadId, versions] of history.versions)
-    for (const { action, before, at, operationId, revision } of versions) {
+    for (const version of versions) {
+      const { action, before, at, operationId, revision } = version;
       const claim = before?.currentClaim;
-      if (action !== "recover" || claim === undefined) continue;
+      // The claims of a process that has a successor go at once.
+      const isLease = addedEvents(version).some(({ evidence }) => evidence["recoveryReason"] === "lease_expired");
+      if (action !== "recover" || claim === undefined || !isLease) continue;
       const nonce = processOf(operationId);
       const lengthMs = Math.min(claim.expiresAt - claim.lastHeartbeat, LEASE_GRACE_MAX_MS);
       const turns = world.turns.get(nonce) ?? [];

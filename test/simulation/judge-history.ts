@@ -67,7 +67,7 @@ function judgeTimes(version: Version): readonly string[] {
   notBefore("it was stamped", record.updatedAt);
   for (const { to, evidence } of addedEvents(version)) {
     if (to === "CLAIMED") notBefore("it was claimed", before?.nextAttemptAt);
-    if (evidence["recoveryReason"] !== undefined) notBefore("it was recovered", before?.currentClaim?.expiresAt);
+    if (evidence["recoveryReason"] === "lease_expired") notBefore("it was recovered", before?.currentClaim?.expiresAt);
     if (evidence["deadlineAt"] !== undefined) notBefore("it was timed out", Number(evidence["deadlineAt"]));
   }
   return faults;

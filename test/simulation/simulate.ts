@@ -3,14 +3,14 @@ import { MandateError } from "../../src/core/errors.ts";
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { nextDeadline } from "../../src/core/workload/deadlines.ts";
 import { settledStates } from "../../src/core/workload/states.ts";
-import { approving, operating, requesting, reviving, working } from "./actors.ts";
+import { approving, operating, requesting, reviving, working, type Actor } from "./actors.ts";
 import { disturbing, mend } from "./disturbing.ts";
 import { readHistory, type History } from "./history.ts";
 import { judgeGrace, judgeLateWrites } from "./judge-grace.ts";
 import { judgeHistory } from "./judge-history.ts";
 import { judgeRefusals } from "./judge-refusals.ts";
 import { judgeWishes } from "./judge-wishes.ts";
-import { planPieces } from "./plan.ts";
+import { planPieces, type Piece } from "./plan.ts";
 import { World } from "./world.ts";
 
 /** How long things go wrong, and how long they are well at most afterwards, virtual ms. */
@@ -30,11 +30,25 @@ export interface Report {
   readonly faults: readonly string[];
 }
 
+/** Who acts in a run, on what, and who judges it beside those who judge every run. */
+export interface Script {
+  readonly actors: readonly Actor[];
+  readonly plan: (world: World) => readonly Piece[];
+  readonly judge: (world: World, history: History) => readonly string[];
+}
+
+/** Workers that are not in the registry: whatever they do bears a mark of its own, so that everything they were told can be judged. */
+const usual: Script = {
+  actors: [requesting, requesting, working, working, working, working, approving, operating, reviving],
+  plan: ({ draw }) => planPieces(draw),
+  judge: ({ ledger }, history) => judgeWishes(ledger.wishes, history),
+};
+
 /** Runs one seed: a phase in which everything goes wrong, then one in which nothing does, then the judgement. */
-export async function simulate(seed: number): Promise<Report> {
+export async function simulate(seed: number, script: Script = usual): Promise<Report> {
   const world = new World(seed);
-  const pieces = planPieces(world.draw);
-  const actors = [requesting, requesting, working, working, working, working, approving, operating, reviving];
+  const pieces = script.plan(world);
+  const { actors } = script;
   const running = actors.map((actor) => actor(world, pieces));
   const trouble = disturbing(world);
   await world.queue.advance(SAFETY_MS);
@@ -49,7 +63,7 @@ export async function simulate(seed: number): Promise<Report> {
   const history = readHistory(world.committed());
   const faults = [
     ...judgeHistory(history),
-    ...judgeWishes(world.ledger.wishes, history),
+    ...script.judge(world, history),
     ...judgeRefusals(world.ledger.wishes, history),
     ...judgeGrace(world, history),
     ...judgeLateWrites(world, history),
