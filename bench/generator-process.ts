@@ -9,8 +9,24 @@ import { directLives, directPhases } from "./direct-load.ts";
 import type { Figures } from "./figures.ts";
 import { HttpConnection } from "./http-client.ts";
 import { ProductClient } from "./product-client.ts";
-import { drainQueue, fillQueue, loneJobs, productHeartbeats, productLives, productPhases } from "./product-load.ts";
-import { rawHeartbeats, rawLives, rawPhases, type Load, type Phases, type RecordedLife } from "./raw-load.ts";
+import {
+  drainQueue,
+  fillQueue,
+  loneJobs,
+  productHeartbeats,
+  productLives,
+  productPhases,
+  registeredLives,
+} from "./product-load.ts";
+import {
+  rawHeartbeats,
+  rawLives,
+  rawPhases,
+  rawRegisteredLives,
+  type Load,
+  type Phases,
+  type RecordedLife,
+} from "./raw-load.ts";
 import { RawStore } from "./raw-store.ts";
 import { fillRecords } from "./record-filler.ts";
 import { openAuthority, openStore, type StoreAddress } from "./store-access.ts";
@@ -60,6 +76,11 @@ class Jobs {
     this.#asClient(load.inFlight, (client) => productPhases(client, load));
 
   lives = (load: Load): Promise<Figures> => this.#asClient(load.inFlight, (client) => productLives(client, load));
+
+  rawRegisteredLives = (load: Load): Promise<Figures> => rawRegisteredLives(this.#raw, this.#setting.life, load);
+
+  registeredLives = (load: Load): Promise<Figures> =>
+    this.#asClient(load.inFlight, (client) => registeredLives(client, load));
 
   heartbeats = (load: Load & { readonly batch: boolean }): Promise<Figures> =>
     this.#asClient(1, (client) => productHeartbeats(client, load));

@@ -15,10 +15,19 @@ import { bytesOf } from "./recorded-commits.ts";
 import { renderTable, type Row, type Section } from "./report.ts";
 import type { Bench, Scenario } from "./scenario.ts";
 import { recordLife, startSetting } from "./setting.ts";
-import { direct, requestIds, throughput } from "./throughput.ts";
+import { direct, registry, requestIds, throughput } from "./throughput.ts";
 import { viewLoad } from "./view-load.ts";
 
-const scenarios: readonly Scenario[] = [throughput, loneJob, conflicts, heartbeats, requestIds, direct, viewLoad];
+const scenarios: readonly Scenario[] = [
+  throughput,
+  registry,
+  loneJob,
+  conflicts,
+  heartbeats,
+  requestIds,
+  direct,
+  viewLoad,
+];
 
 const usage = `npm run bench -- [--servers 1|3|both] [--seconds 3] [--rounds 3] [--scale 1] [--only name,…] [--profile folder]
   --seconds  how long each load runs

@@ -10,6 +10,8 @@ import {
   requester,
   scope,
   type HeldClaim,
+  firstBeatOf,
+  registrationOf,
 } from "./sample-work.ts";
 
 /** How long a call may take beside what it waits for, ms. */
@@ -72,6 +74,14 @@ export class ProductClient {
     const { queue, ...rest } = options;
     const claims = await this.#work("work.next", claimNextOf(workerId, rest), { waitMs: rest.waitMs, queue });
     return (claims as readonly HeldClaim[])[0];
+  }
+
+  /** Registers a worker and lets it be heard; answers its id. */
+  async register(name: string): Promise<string> {
+    const answer = await this.#work("worker.register", registrationOf(name));
+    const { worker } = answer as { readonly worker: Parameters<typeof firstBeatOf>[0] };
+    await this.#work("worker.heartbeat", firstBeatOf(worker));
+    return worker.workerId;
   }
 
   async complete(claim: HeldClaim, queue?: string): Promise<void> {

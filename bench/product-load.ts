@@ -39,6 +39,18 @@ export const productLives = (client: ProductClient, load: Load): Promise<Figures
     await client.complete(claim);
   });
 
+/** The same by workers of the registry, one a lane, each of which has room for one claim. */
+export async function registeredLives(client: ProductClient, load: Load): Promise<Figures> {
+  const names = Array.from({ length: load.inFlight }, (_, lane) => workerOf(load.run, lane));
+  const workerIds = await Promise.all(names.map((name) => client.register(name)));
+  return closedLoop(load, async (lane, index) => {
+    await client.admit(lane, keyOf(load.run, index));
+    const claim = await client.claimNext(workerIds[lane] ?? "", { waitMs: 5000 });
+    if (claim === undefined) throw new Error("no work came");
+    await client.complete(claim);
+  });
+}
+
 /** Each lane holds one claim and renews it over and over. With `batch` all claims are renewed in one message. */
 export async function productHeartbeats(
   client: ProductClient,

@@ -11,6 +11,8 @@ export interface RecordedLife {
   readonly claimRequested: RecordedCommit;
   readonly heartbeat: RecordedCommit;
   readonly complete: RecordedCommit;
+  /** By a worker of the registry: with its slot. */
+  readonly registered: { readonly claim: RecordedCommit; readonly complete: RecordedCommit };
 }
 
 export interface Load {
@@ -51,6 +53,10 @@ export const rawLives = (raw: RawStore, life: RecordedLife, load: Load): Promise
     const admitted = await raw.write(life.admit, name, 0);
     await raw.write(life.complete, name, await raw.write(life.claim, name, admitted));
   });
+
+/** The same with the commits of a worker of the registry. */
+export const rawRegisteredLives = (raw: RawStore, life: RecordedLife, load: Load): Promise<Figures> =>
+  rawLives(raw, { ...life, ...life.registered }, load);
 
 /** Writes each lane's own key over and over, as heartbeats do. */
 export async function rawHeartbeats(raw: RawStore, life: RecordedLife, load: Load): Promise<Figures> {

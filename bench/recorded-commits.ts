@@ -1,6 +1,6 @@
 import type { Commit, Shard, Store } from "../src/store/store.ts";
 import { headerLine } from "../src/store/jetstream/headers.ts";
-import { prepareCommit } from "../src/store/jetstream/prepared-commit.ts";
+import { prepareCommit, type PreparedMessage } from "../src/store/jetstream/prepared-commit.ts";
 
 /** One message of a commit as it went over the wire, without what differs from write to write. */
 export interface RecordedMessage {
@@ -33,11 +33,20 @@ export function recordingStore(store: Store, onCommit: (commit: Commit) => void)
   };
 }
 
-/** Renders a commit as the store does, and keeps what a bare client has to send for the same bytes. */
+/** An assertion rides on a message of its own: to the floor it is one more message of the same size. */
+const recordCarrier = ({ subject, data, headerLines }: PreparedMessage): RecordedMessage => ({
+  keyLength: subject.length,
+  data,
+  lines: headerLine("Nats-TTL", "10s") + headerLine("Bench-Filler", "0".repeat(Math.max(0, headerLines.length - 140))),
+  idLength: 24,
+});
+
+/** Renders a commit as the store does, and keeps what a bare client has to send for the same bytes: the puts in their order first. */
 export function recordCommit(commit: Commit): RecordedCommit {
   const prepared = prepareCommit(commit, { prefix: "", carrierKey: "y.bench", messageBytesMax: 8_000_000 });
   if (typeof prepared === "string") throw new RangeError(prepared);
-  return prepared.messages.map(({ subject, data, headerLines }, index) => {
+  const carriers = prepared.messages.slice(0, prepared.carriers);
+  const written = prepared.messages.slice(prepared.carriers).map(({ subject, data, headerLines }, index) => {
     const put = commit.puts[index];
     const expected = put === undefined || put.base === "absent" ? 0 : put.base.revision;
     const id = `${commit.operationId}.${index}`;
@@ -45,6 +54,7 @@ export function recordCommit(commit: Commit): RecordedCommit {
     if (!headerLines.startsWith(front)) throw new RangeError("a recorded message does not begin with its guard");
     return { keyLength: subject.length, data, lines: headerLines.slice(front.length), idLength: id.length };
   });
+  return [...written, ...carriers.map(recordCarrier)];
 }
 
 /** How many bytes a commit brings to the server, headers included. */

@@ -45,6 +45,29 @@ export const claimNextOf = (
   ...rest,
 });
 
+/** A worker of the registry that does one thing at a time. */
+export const registrationOf = (name: string): Readonly<Record<string, unknown>> => ({
+  name,
+  runtime: "process",
+  version: "1",
+  concurrency: 1,
+  heartbeatTimeoutMs: 3_600_000,
+  declaredCapabilities: [...capabilities],
+});
+
+/** What makes a worker READY once it is registered. Heard once, it is for as long as a bench runs. */
+export const firstBeatOf = (worker: {
+  readonly workerId: string;
+  readonly capabilityVersion: number;
+  readonly lastSeen: number;
+}): Readonly<Record<string, unknown>> => ({
+  workerId: worker.workerId,
+  version: "1",
+  capabilityVersion: worker.capabilityVersion,
+  health: "HEALTHY",
+  timestamp: worker.lastSeen,
+});
+
 /** What a worker needs to remember of a claim. */
 export interface HeldClaim {
   readonly workloadId: string;

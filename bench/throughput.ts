@@ -158,6 +158,36 @@ export const direct: Scenario = {
     }),
 };
 
+/** What a worker's slot costs: a life with it beside one without, and beside the floor that writes the same bytes. */
+export const registry: Scenario = {
+  name: "registry",
+  run: (bench) =>
+    withNodes(bench, 1, async (generator): Promise<Section> => {
+      const rows: Row[] = [];
+      await warmUp(bench, async (load) => {
+        await generator.run("rawRegisteredLives", load);
+        await generator.run("registeredLives", load);
+      });
+      for (const inFlight of [1, 64]) {
+        bench.say(`workers of the registry, ${inFlight} in flight`);
+        const floor = await inTurn(
+          bench,
+          () => generator.run("rawRegisteredLives", loadOf(bench, inFlight)),
+          () => generator.run("registeredLives", loadOf(bench, inFlight)),
+        );
+        rows.push(ratioRow(`lifecycle with slots, ${inFlight} in flight`, floor, { goal: { atLeast: 0.5 } }));
+        const beside = await inTurn(
+          bench,
+          () => generator.run("lives", loadOf(bench, inFlight)),
+          () => generator.run("registeredLives", loadOf(bench, inFlight)),
+        );
+        const row = ratioRow(`lifecycle with slots, ${inFlight} in flight`, beside);
+        rows.push({ ...row, raw: `without: ${row.raw}`, unit: "× without" });
+      }
+      return { scenario: "registry", rows };
+    }),
+};
+
 /** What it costs that a repeated work.next gets the same answer: a second message in the same batch. */
 export const requestIds: Scenario = {
   name: "request-ids",
