@@ -14,16 +14,19 @@ const codes = Object.keys(errorRegistry) as ErrorCode[];
 
 /** Contract 6.2: which statuses there are, and the codes of those that few have. */
 const codesByStatus: Readonly<Record<number, readonly ErrorCode[] | "conflicts">> = {
-  400: ["WORKLOAD_INVALID"],
+  400: ["WORKLOAD_INVALID", "WORKER_INVALID"],
   401: ["SUBJECT_REQUIRED", "GRANT_INVALID", "GRANT_EXPIRED", "GRANT_REVOKED"],
   403: [
     "WORKLOAD_UNAUTHORIZED",
     "WORKLOAD_CAPABILITY_DENIED",
     "WORKLOAD_APPROVER_NOT_PERMITTED",
+    "WORKER_UNAUTHORIZED",
+    "MESH_CLAIM_SCOPE_DENIED",
+    "MESH_CAPABILITY_DENIED",
     "GRANT_SCOPE_DENIED",
     "GRANT_DELEGATION_INVALID",
   ],
-  404: ["WORKLOAD_NOT_FOUND", "ROUTE_NOT_FOUND"],
+  404: ["WORKLOAD_NOT_FOUND", "WORKER_NOT_FOUND", "WORKER_POOL_NOT_FOUND", "ROUTE_NOT_FOUND"],
   405: ["METHOD_NOT_ALLOWED"],
   409: "conflicts",
   413: ["WORKLOAD_TOO_LARGE"],
