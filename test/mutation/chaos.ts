@@ -58,12 +58,15 @@ async function makeCopy(mutant: ChaosMutant, directory: string): Promise<void> {
   await run(directory, [compiler, "-p", "tsconfig.build.json", "--noEmitOnError", "false"], ALLOWANCE_MS);
 }
 
-/** How often a run is made at most that comes to no end that could be judged: on a busy machine a node may not be ready in time. */
-const RUNS_MAX = 2;
+/** How many seeds are tried, the mutant's own first: faults fall differently each time, and a busy machine may not even get a node ready. */
+const SEEDS_MAX = 3;
 
 /** A run of the mutant's copy: its verdicts, or what it said instead. */
-async function runChaos(mutant: ChaosMutant, directory: string, out: string): Promise<readonly Verdict[] | string> {
-  const { scenario, seed, minutes } = mutant;
+async function runChaos(
+  { scenario, minutes }: ChaosMutant,
+  directory: string,
+  { seed, out }: { readonly seed: number; readonly out: string },
+): Promise<readonly Verdict[] | string> {
   const plan = ["--scenario", scenario, "--seed", String(seed), "--minutes", String(minutes), "--out", out];
   const output = await run(
     directory,
@@ -77,28 +80,31 @@ async function runChaos(mutant: ChaosMutant, directory: string, out: string): Pr
   }
 }
 
-/** What kept the mutant from being caught; nothing when it was. */
-async function findEscape(mutant: ChaosMutant, directory: string): Promise<string | undefined> {
-  const { foundBy } = mutant;
-  await makeCopy(mutant, directory);
-  let verdicts: readonly Verdict[] | string = "";
-  for (let runs = 1; runs <= RUNS_MAX && !halt.stopped && typeof verdicts === "string"; runs++)
-    verdicts = await runChaos(mutant, directory, join(directory, `report-${runs}`));
-  if (typeof verdicts === "string") return `no run was judged:\n${verdicts}`;
+/** What kept a run from catching the mutant; nothing when it did. */
+function findEscape({ name, foundBy }: ChaosMutant, verdicts: readonly Verdict[] | string): string | undefined {
+  if (typeof verdicts === "string") return `the run was not judged:\n${verdicts}`;
   const broken = verdicts.filter(({ violations }) => violations.length > 0);
   const counts = broken.map(({ validator, violations }) => `${validator} ${violations.length}`).join(", ");
   const named = broken.find(({ validator }) => foundBy.includes(validator));
   if (named === undefined) return `none of ${foundBy.join(", ")} reports it (violations: ${counts || "none"})`;
-  say(`caught   ${mutant.name}: ${counts}\n         ${named.violations[0]?.message.slice(0, 300) ?? ""}`);
+  say(`caught   ${name}: ${counts}\n         ${named.violations[0]?.message.slice(0, 300) ?? ""}`);
   return undefined;
 }
 
 async function tryMutant(mutant: ChaosMutant): Promise<boolean> {
   const directory = await mkdtemp(join(tmpdir(), "mandate-mutant-"));
   try {
-    const escape = await findEscape(mutant, directory);
-    if (escape !== undefined) say(`SURVIVED ${mutant.name}: ${escape}`);
-    return escape === undefined;
+    await makeCopy(mutant, directory);
+    for (let tries = 0; tries < SEEDS_MAX && !halt.stopped; tries++) {
+      const seed = mutant.seed + tries;
+      const escape = findEscape(
+        mutant,
+        await runChaos(mutant, directory, { seed, out: join(directory, `seed-${seed}`) }),
+      );
+      if (escape === undefined) return true;
+      say(`${tries + 1 < SEEDS_MAX ? "at large" : "SURVIVED"} ${mutant.name}, seed ${seed}: ${escape}`);
+    }
+    return false;
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
