@@ -200,6 +200,27 @@ describe("a worker that is not in the registry", () => {
   });
 });
 
+describe("a constraint on the worker", () => {
+  it.each([
+    [{ workerClass: "container" }, true],
+    [{ workerClass: "process" }, false],
+    [{ subjectAttributes: { "label.zone": "eu" } }, true],
+    [{ subjectAttributes: { "label.zone": "us" } }, false],
+  ])("%j holds by what the registry knows of it: %s", async (constraints, holds) => {
+    const { prefix, workloadId } = await setting.admit();
+    const applicationId = prefix.split(".").at(-1) ?? "";
+    const described = { name: NAME, runtime: "container", version: "1", labels: { zone: "eu" }, concurrency: 1 };
+    const registered = await setting.askWith(await issue(applicationId), `${prefix}.worker.register`, described);
+    expect(registered.error).toBeUndefined();
+    const token = await issue(applicationId, { constraints });
+    const asked = { workloadId, workerId: workerOf(applicationId), leaseMs: 1_000 };
+    const { error } = await setting.askWith(token, `${prefix}.work.claim`, asked);
+    expect(isRefusedByGrant(error)).toBe(!holds);
+    const unknown = await setting.askWith(token, `${prefix}.work.claim`, { ...asked, workerId: "w9" });
+    expect(unknown.error).toBe("GRANT_SCOPE_DENIED");
+  });
+});
+
 describe("a worker of the library", () => {
   it("does its work under its grant, and is refused without one", async () => {
     const { workloadId, prefix } = await setting.admit({ capabilities: ["gpu"] });
