@@ -102,6 +102,13 @@ test("a node with keys, its grants, a revocation and a rotation", async () => {
   expect(await codeOf(orders)).toBe("401 GRANT_REVOKED");
   expect(await codeOf(ops)).toBe("200");
 
+  // A node that begins anew knows of it from the store.
+  await node.stop();
+  await node.start();
+  await node.waitReady(30_000);
+  expect(await codeOf(orders)).toBe("401 GRANT_REVOKED");
+  expect(await codeOf(ops)).toBe("200");
+
   await writeFile(join(keys, "second.json"), await mandate(["keys", "jwks", second]));
   await comesTo(fresh, "200");
   expect(await codeOf(ops)).toBe("200");
