@@ -97,6 +97,8 @@ export class Executor {
   async #run<Answer>(work: Work<Answer>): Promise<Answered<Answer>> {
     const { records } = this.#options;
     let seen = await records.current(work.workloadId, work.context.scope);
+    // The workload may be known afresh while the rest of what is decided on is not.
+    let isRestFresh = work.refresh === undefined;
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const reference = work.mark === undefined ? undefined : findReference(seen.workload.operations, work.mark);
       if (reference !== undefined && work.repeat !== undefined) {
@@ -109,8 +111,10 @@ export class Executor {
       }
       const decision = work.decide(seen, this.#options.instant());
       if (decision.change === undefined) {
-        if (seen.fresh || (decision.ok && work.trustsView === true)) return this.#conclude(decision, seen.workload);
+        const isFresh = seen.fresh && isRestFresh;
+        if (isFresh || (decision.ok && work.trustsView === true)) return this.#conclude(decision, seen.workload);
         seen = await this.#readAgain(work);
+        isRestFresh = true;
         continue;
       }
       if (!seen.workload.writable)
@@ -122,6 +126,7 @@ export class Executor {
       const done = await this.#tryCommit(work, { seen, change: decision.change, mark });
       if (done !== undefined) return this.#conclude(decision, done);
       seen = await this.#readAgain(work);
+      isRestFresh = true;
       if (round > 1) await this.#options.pause(this.#options.random() * Math.min(2 ** round, 100));
     }
     throw MandateError.of(

@@ -109,6 +109,20 @@ export function describeWorkerRaces(stage: Stage): void {
     expect((await crew.claim(worker, other, c)).workerId).toBe(worker.workerId);
   });
 
+  it("denies no claim by a worker's record that is older than the call, though the work itself is new", async () => {
+    const crew = new Crew(stage);
+    const { b } = crew.scene;
+    const worker = await crew.register();
+    await crew.scene.together();
+    await crew.scene.cluster.hold(b);
+    await crew.beat(worker);
+    const { workloadId } = await crew.scene.admitted();
+    // A view that stands still can't give out the slots of a record that came after it, and must not say that it knows better.
+    expect(await outcomeOf(crew.claim(worker, workloadId, b))).toEqual({ code: "WORKLOAD_CONFLICT" });
+    await crew.scene.together();
+    expect((await crew.claim(worker, workloadId, b)).workerId).toBe(worker.workerId);
+  });
+
   it("tells no worker to stop a claim that the node has not seen", async () => {
     const crew = new Crew(stage);
     const { c } = crew.scene;
