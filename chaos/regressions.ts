@@ -29,4 +29,11 @@ export const regressions: readonly Regression[] = [
     seed: 1,
     minutes: 0.5,
   },
+  {
+    bug: "a claim was denied by an old record of its worker, because its workload had just been read afresh",
+    foundBy: "true-refusals",
+    scenario: "registry",
+    seed: 6,
+    minutes: 0.9,
+  },
 ];

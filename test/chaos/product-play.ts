@@ -129,10 +129,29 @@ class Play {
     return request;
   }
 
+  /** Now and then a worker of the registry that is ready for work is asked for through all nodes at once. */
+  async prepareRush(): Promise<
+    { readonly before: readonly Request[]; readonly calls: readonly Request[]; readonly after: Request } | undefined
+  > {
+    if (this.#registry === undefined || !this.chance(0.15)) return undefined;
+    const { ready, ...rush } = this.#registry.rush();
+    const admissions = [this.admission(), this.admission(), this.admission(), this.admission()];
+    for (const args of admissions) await this.call({ call: "admit", args });
+    for (const request of ready) await this.call(request);
+    return rush;
+  }
+
+  /** A worker that is heard names the claims that it was handed last, whether it still holds them or not. */
+  withClaims({ call, args }: Request): Request {
+    if (call !== "heartbeatWorker") return { call, args };
+    const own = this.#claims.filter(({ workerId }) => workerId === args["workerId"]).slice(-3);
+    return { call, args: { ...args, runningClaims: own.map(({ claimId }) => claimId) } };
+  }
+
   #draw(): Request {
     const claim = this.#claims.at(-1 - this.draw(6));
     const unique = `u${this.#asked.length}`;
-    if (this.#registry !== undefined && this.chance(0.4)) return this.#registry.draw();
+    if (this.#registry !== undefined && this.chance(0.4)) return this.withClaims(this.#registry.draw());
     if (this.#registry !== undefined && this.chance(0.3)) return this.#registry.next();
     const kind = this.draw(23);
     if (this.#workloads.length === 0 || kind < 3) return { call: "admit", args: this.admission() };
@@ -199,7 +218,8 @@ class Play {
       input: { number, text: "y".repeat(number % 5 === 0 ? 6000 : 5) },
       requestedBy: requester,
       authorization: { grantId: "g1", issuer: "issuer", subject: requester, tenantId, applicationId },
-      idempotencyKey: `key-${number}`,
+      // Who plays with workers of the registry needs more and more work for them.
+      idempotencyKey: this.#registry === undefined ? `key-${number}` : `key-${number}-${this.#asked.length >> 5}`,
       capabilities: number % 3 === 0 ? ["gpu", "cpu"] : ["cpu"],
       ...(this.#registry !== undefined && number % 4 === 1 ? { placement: { poolId: poolIds[number % 2] } } : {}),
       retryPolicy: {
@@ -262,9 +282,13 @@ export async function playProduct(
   await play.open();
   try {
     for (let round = 0; round < rounds; round++) {
+      const rush = await play.prepareRush();
       const held = play.chance(0.3) ? play.pick(play.nodes) : undefined;
       held?.holdView();
-      await Promise.all(Array.from({ length: 1 + play.draw(4) }, () => play.call(play.request())));
+      for (const request of rush?.before ?? []) await play.call(request);
+      const requests = rush?.calls ?? Array.from({ length: 1 + play.draw(4) }, () => play.request());
+      await Promise.all(requests.map((request) => play.call(request)));
+      if (rush !== undefined) await play.call(play.withClaims(rush.after));
       held?.releaseView();
       play.clock.advance(play.pick([0, 1, 20, 150, 700, 2500]));
       if (play.chance(0.3)) await play.passes();

@@ -34,7 +34,7 @@ describe("the judge", () => {
   it.each(Array.from({ length: runs }, (_, index) => first + index))(
     "finds nothing against the product with workers of the registry (seed %i)",
     async (seed) => {
-      const verdicts = await judgeLines(await playProduct(seed, 300, { registry: true }));
+      const verdicts = await judgeLines(await playProduct(seed, 200, { registry: true }));
       const views = "equal-views";
       const found = verdicts
         .filter(({ validator }) => validator !== views)

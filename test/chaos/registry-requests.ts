@@ -58,6 +58,31 @@ export class RegistryRequests {
     return { call: "claimNext", args: { ...scope, workerId, incarnation, capabilities: [], ...ask } };
   }
 
+  /** What makes a worker ready for work, what changes before all have seen it, a rush for work, and a word of it. */
+  rush(): {
+    readonly ready: readonly Request[];
+    readonly before: readonly Request[];
+    readonly calls: readonly Request[];
+    readonly after: Request;
+  } {
+    const { draw, pick, chance } = this.#bound();
+    const name = pick(names);
+    const workerId = workerIdOf({ ...scope, name });
+    const incarnation = this.#processes.get(workerId)?.at(-1) ?? "process-1";
+    const named = { ...scope, workerId, incarnation };
+    const said = { version: "1", capabilityVersion: 0, timestamp: Math.round(this.#play.now()) };
+    const ask = { capabilities: [], max: 1 + draw(2), waitMs: 0, leaseMs: 3000, start: true };
+    return {
+      ready: [
+        { call: "registerWorker", args: this.#description(name, incarnation) },
+        { call: "reconcileWorker", args: { ...named, ...said } },
+      ],
+      after: { call: "heartbeatWorker", args: { ...named, ...said, health: "HEALTHY" } },
+      before: chance(0.5) ? [this.#pool()] : [],
+      calls: Array.from({ length: 4 }, () => ({ call: "claimNext", args: { ...named, ...ask } })),
+    };
+  }
+
   /** Who claims: a worker of the registry, as one of its processes. */
   claimant(): Request["args"] {
     const { workerId, incarnation } = this.#named();
@@ -87,12 +112,17 @@ export class RegistryRequests {
   }
 
   #register(): Request {
-    const { draw, pick, chance } = this.#bound();
+    const { pick, chance } = this.#bound();
     const name = pick(names);
     const processes = this.#processes.get(workerIdOf({ ...scope, name })) ?? [];
     if (chance(0.3)) processes.push(`process-${processes.length + 1}`);
     const incarnation = chance(0.85) ? (processes.at(-1) ?? "") : pick(processes);
-    const args = {
+    return { call: "registerWorker", args: this.#description(name, incarnation) };
+  }
+
+  #description(name: string, incarnation: string): Request["args"] {
+    const { draw, pick } = this.#bound();
+    return {
       ...scope,
       name,
       runtime: "process",
@@ -102,7 +132,6 @@ export class RegistryRequests {
       heartbeatTimeoutMs: 4000,
       incarnation,
     };
-    return { call: "registerWorker", args };
   }
 
   #heartbeat(): Request {
