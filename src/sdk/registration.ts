@@ -26,7 +26,7 @@ const isFinal = ({ code }: MandateError): boolean =>
   code === "WORKER_INVALID" ||
   code === "WORKER_UNAUTHORIZED" ||
   code === "WORKLOAD_UNAUTHORIZED" ||
-  /^GRANT_/.test(code);
+  code.startsWith("GRANT_");
 
 /**
  * A worker's place in the registry (contract 2.2): it registers under an incarnation of its own, is heard regularly,

@@ -99,6 +99,21 @@ export const placedPieces = (world: World, pieces: readonly Piece[]): readonly P
     };
   });
 
+const selfOf = ({ workerId }: Identity): object => ({ ...scope, workerId });
+
+/** What operators and new processes do to a worker. */
+const changes: readonly ((world: World, identity: Identity) => Promise<unknown>)[] = [
+  (world, identity) => {
+    identity.incarnation += 1;
+    return register(world, identity);
+  },
+  register,
+  (world, identity) => ask(world, "drainWorker", selfOf(identity)),
+  (world, identity) => ask(world, "recoverWorker", selfOf(identity)),
+  (world, identity) => ask(world, "removeWorker", selfOf(identity)),
+  (world, { workerId }) => ask(world, "changePool", { ...scope, poolId, add: [workerId] }),
+];
+
 /** Registers workers, lets them be heard, replaced, drained, recovered, removed and put into a pool, at any node. */
 export const managing: Actor = async (world) => {
   const { draw } = world;
@@ -107,20 +122,12 @@ export const managing: Actor = async (world) => {
   let pooled = false;
   while (world.phase !== "over") {
     const identity = draw.pick(crew);
-    const self = { ...scope, workerId: identity.workerId };
     if (!pooled) pooled = isThere(await ask(world, "createPool", pool));
     if (world.phase === "liveness") await ask(world, "changePool", { ...scope, poolId, add: pool.workerIds });
     if (world.phase === "liveness" || draw.chance(0.8)) {
       for (const each of crew) await beat(world, each);
       if (draw.chance(0.25)) await register(world, identity);
-    } else if (draw.chance(0.3)) {
-      identity.incarnation += 1;
-      await register(world, identity);
-    } else if (draw.chance(0.4)) await register(world, identity);
-    else if (draw.chance(0.4)) await ask(world, "drainWorker", self);
-    else if (draw.chance(0.4)) await ask(world, "recoverWorker", self);
-    else if (draw.chance(0.5)) await ask(world, "removeWorker", self);
-    else await ask(world, "changePool", { ...scope, poolId, add: [self.workerId] });
+    } else await draw.pick(changes)(world, identity);
     await world.sleep(draw.between(100, 2500));
   }
 };

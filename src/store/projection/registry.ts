@@ -14,6 +14,12 @@ export interface Held<Value> extends Stored<Value> {
 /** Takes newer versions in and never goes back. */
 class HeldMap<Value> {
   readonly #byKey = new Map<string, Held<Value>>();
+  #changes = 0;
+
+  /** Grows with every change: what was derived from all of them is to be derived anew. */
+  get changes(): number {
+    return this.#changes;
+  }
 
   get(key: string): Held<Value> | undefined {
     return this.#byKey.get(key);
@@ -28,16 +34,20 @@ class HeldMap<Value> {
     const known = this.#byKey.get(held.key);
     if (known !== undefined && known.shard === held.shard && known.revision >= held.revision) return false;
     this.#byKey.set(held.key, held);
+    this.#changes++;
     return true;
   }
 
   /** Forgets a version that is no longer in the store. */
   forget(key: string, revision: number): void {
-    if (this.#byKey.get(key)?.revision === revision) this.#byKey.delete(key);
+    if (this.#byKey.get(key)?.revision !== revision) return;
+    this.#byKey.delete(key);
+    this.#changes++;
   }
 
   forgetShard(shard: number): void {
     for (const [key, held] of this.#byKey) if (held.shard === shard) this.#byKey.delete(key);
+    this.#changes++;
   }
 }
 
@@ -65,7 +75,7 @@ export class Registry {
   apply(shard: number, entry: Entry): Applied {
     const { key, revision, operations } = entry;
     const place = { key, shard, revision, operations };
-    switch (key[0]) {
+    switch (key.charAt(0)) {
       case "k": {
         const stored = decodeWorker(entry.value);
         if (stored === undefined) return "unreadable";
