@@ -47,12 +47,20 @@ class RegisteredClaimant implements Claimant {
   readonly #asked: WorkerAsked;
   readonly #records: WorkerRecords;
   readonly #slots: Slots;
+  /** The name of its kind, and what it was derived from: thousands of workers may be looked at for one piece of work. */
+  #kind: { readonly name: string; readonly record: WorkerRecord | undefined; readonly pools: number } | undefined;
 
   constructor(asked: WorkerAsked, parts: { readonly records: WorkerRecords; readonly slots: Slots }) {
     this.#asked = asked;
     this.#records = parts.records;
     this.#slots = parts.slots;
-    this.ability = { name: this.#nameOfKind(), accepts: (needs) => this.#findIneligibility(needs) === undefined };
+    const nameOfKind = (): string => this.#nameOfKind();
+    this.ability = {
+      get name() {
+        return nameOfKind();
+      },
+      accepts: (needs) => this.#findIneligibility(needs) === undefined,
+    };
   }
 
   capabilities(): readonly string[] {
@@ -83,6 +91,13 @@ class RegisteredClaimant implements Claimant {
   /** Workers of one kind may be given the same: what tells them apart is whether they are free. */
   #nameOfKind(): string {
     const record = this.#record();
+    const pools = this.#records.poolChanges();
+    if (this.#kind?.record !== record || this.#kind?.pools !== pools)
+      this.#kind = { name: this.#deriveKind(record), record, pools };
+    return this.#kind.name;
+  }
+
+  #deriveKind(record: WorkerRecord | undefined): string {
     if (record === undefined) return this.#asked.workerId;
     const { grantedCapabilities, workloadKinds, labels, workerId } = record;
     return JSON.stringify([grantedCapabilities, workloadKinds, labels, this.#records.viewedPoolIdsOf(workerId)]);

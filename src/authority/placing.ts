@@ -109,7 +109,10 @@ export class Placing {
         if (asked === undefined) return;
         await workerRecords.fresh(asked);
         if (denied?.poolId !== undefined) await workerRecords.refreshPool(asked, denied.poolId);
-        if (denied !== undefined) await workerRecords.refreshClaims(asked, denied.poolId);
+        // Of a worker that takes no work it does not matter what it holds.
+        const worker = workerRecords.present(asked)?.value;
+        if (denied !== undefined && worker?.lifecycle === "READY" && worker.health === "HEALTHY")
+          await workerRecords.refreshClaims(asked, denied.poolId);
       },
       end,
       repeat: repeatClaim,

@@ -175,14 +175,14 @@ export class Slots {
     shard: Shard,
     owner: { readonly scope: Scope; readonly ownerId: string; readonly limit: number },
   ): Promise<void> {
-    const { scope, ownerId } = owner;
-    const limit = Math.min(owner.limit, REFRESHED_MAX);
+    const { scope, ownerId, limit } = owner;
     const known = this.of(scope, ownerId).map(({ index }) => index);
-    const indices = new Set([...known.slice(0, REFRESHED_MAX), ...Array.from({ length: limit }, (_, index) => index)]);
-    await this.refresh(
-      shard,
-      [...indices].map((index) => slotKey(scope, ownerId, index)),
-    );
+    const indices = [...new Set([...known, ...Array.from({ length: limit }, (_, index) => index)])];
+    for (let from = 0; from < indices.length; from += REFRESHED_MAX)
+      await this.refresh(
+        shard,
+        indices.slice(from, from + REFRESHED_MAX).map((index) => slotKey(scope, ownerId, index)),
+      );
   }
 
   #held(key: string): Held<Slot> | undefined {

@@ -1,6 +1,7 @@
 import { MandateError, refuse, type Refusal } from "../core/errors.ts";
 import type { Instant } from "../core/workload/fence.ts";
 import type { WorkerDecision } from "../core/worker/decision.ts";
+import { withoutMember } from "../core/worker/pool.ts";
 import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
 import type { WorkerSeen } from "../core/worker/slots.ts";
 import { poolKey, slotKey, workerKey, type Scope } from "../store/keys.ts";
@@ -11,7 +12,7 @@ import { encodePool, encodeRemoved, encodeSlot, encodeWorker, REMOVED_TTL_MS } f
 import type { Answered, CallContext } from "./api.ts";
 import { failureOf } from "./failures.ts";
 import { whoOf } from "./provenance.ts";
-import type { OperationIds } from "./operation-ids.ts";
+import { findReference, type OperationIds } from "./operation-ids.ts";
 import type { Slots } from "./slots.ts";
 import type { WorkerAsked, WorkerRecords } from "./worker-records.ts";
 
@@ -28,6 +29,8 @@ export interface RegistryWrite {
   readonly puts: readonly Put[];
   readonly context: CallContext;
   readonly workerId?: string | undefined;
+  /** From the requestId; see {@link OperationIds}. */
+  readonly mark?: string | undefined;
 }
 
 export interface WorkerChangesOptions {
@@ -50,6 +53,10 @@ export interface WorkerWork<Answer> {
   decide(seen: WorkerSeen | undefined, instant: Instant): WorkerDecision<Answer> | Promise<WorkerDecision<Answer>>;
   /** Slots that go free in the same commit. */
   freed?(answer: Answer): readonly Slot[];
+  /** From the requestId; see {@link OperationIds}. */
+  readonly mark?: string | undefined;
+  /** The answer to the repeat of a request whose first try was committed. Absent: it is decided anew. */
+  repeat?(record: WorkerRecord): Answer;
 }
 
 /**
@@ -73,6 +80,13 @@ export class WorkerChanges {
       if (held?.writable === false) throw notWritable();
       const slots = records.heldSlotsOf(asked);
       const seen = held?.value === undefined ? undefined : records.seen(held.value);
+      if (held?.value !== undefined && work.repeat !== undefined && isRepeat(held, work.mark)) {
+        if (isFresh)
+          return { answer: work.repeat(held.value), position: { shard: shard.index, revision: held.revision } };
+        await records.fresh(asked);
+        isFresh = true;
+        continue;
+      }
       const decision = await work.decide(seen, instant());
       if (decision.record === undefined) {
         if (isFresh || (decision.ok && work.trustsView === true)) return conclude(decision, shard, held?.revision);
@@ -87,6 +101,7 @@ export class WorkerChanges {
         shard,
         context: work.context,
         workerId: asked.workerId,
+        mark: work.mark,
         // On the versions that were decided on, not on those that the view has meanwhile come to.
         puts: [putOf(decision.record, held ?? "absent"), ...freed.map((slot) => slotPutOf(asked, slot, slots))],
       });
@@ -111,9 +126,10 @@ export class WorkerChanges {
     puts,
     context,
     workerId,
+    mark,
   }: RegistryWrite): Promise<readonly number[] | undefined> {
     const { operationIds, nodeId, commitDeadlineMs, slots, projection } = this.#options;
-    const operationId = operationIds.next(undefined, 0);
+    const operationId = operationIds.next(mark, 0);
     const provenance: Record<string, string> = { action, node: nodeId, tenant: scope.tenantId, ...whoOf(context) };
     if (scope.applicationId !== undefined) provenance["application"] = scope.applicationId;
     if (workerId !== undefined) provenance["worker"] = workerId;
@@ -158,15 +174,22 @@ export class WorkerChanges {
     if ((await this.write({ action: "removeWorker", scope: record, shard, puts, context, workerId })) === undefined)
       return false;
     // Pools of the whole tenant may live in another shard, which one commit can't reach.
-    for (const pool of pools.filter((other) => !near.includes(other)))
-      await this.write({
-        action: "changePool",
-        scope: pool,
-        shard: records.shardOfPool(pool),
-        puts: [this.poolPut(pool)],
-        context,
-      });
+    for (const pool of pools.filter((other) => !near.includes(other))) await this.#leave(pool, workerId, context);
     return true;
+  }
+
+  /** Takes a worker that is gone out of a pool of another shard, whatever else becomes of the pool meanwhile. */
+  async #leave(pool: PoolRecord, workerId: string, context: CallContext): Promise<void> {
+    const { records } = this.#options;
+    const shard = records.shardOfPool(pool);
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const known = (await records.freshPool(pool, pool.poolId))?.value;
+      const left = known === undefined ? undefined : withoutMember(known, workerId);
+      if (left === undefined) return;
+      const puts = [this.poolPut(left)];
+      if ((await this.write({ action: "changePool", scope: left, shard, puts, context })) !== undefined) return;
+    }
+    throw conflict();
   }
 
   /** The guarded write of a pool. */
@@ -186,6 +209,9 @@ export class WorkerChanges {
     return workers.get(key) ?? pools.get(key) ?? slots.get(key) ?? "absent";
   }
 }
+
+const isRepeat = ({ operations }: Held<unknown>, mark: string | undefined): boolean =>
+  mark !== undefined && findReference(operations, mark) !== undefined;
 
 const keyOf = (record: WorkerRecord): string => workerKey(record, record.workerId);
 

@@ -102,14 +102,15 @@ export class WorkerRecords {
       await this.#slots.refreshAll(shard, { scope: asked, ownerId: poolId, limit });
   }
 
-  /** Makes sure of a pool that a workload of this scope may name, as far as it is in the scope's own shard. */
+  /** Makes sure of a pool that a workload of this scope may name, in whatever shard it is. */
   async refreshPool(scope: Scope, poolId: string): Promise<void> {
-    const shard = this.shardOf(scope);
-    const owners = [scope, { tenantId: scope.tenantId }].filter((owner) => this.shardOfPool(owner) === shard);
-    await this.refresh(
-      shard,
-      owners.map((owner) => poolKey(owner, poolId)),
-    );
+    const owners = [scope, { tenantId: scope.tenantId }];
+    await Promise.all(owners.map((owner) => this.freshPool(owner, poolId)));
+  }
+
+  /** Grows with every change of a pool that the view sees. */
+  poolChanges(): number {
+    return this.#projection.registry.pools.changes;
   }
 
   /** Ids of the pools that a worker is a member of, as the view has them. */

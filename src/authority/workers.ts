@@ -26,6 +26,7 @@ import {
 import type { Answered, Answers, CallContext } from "./api.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Executor } from "./executor.ts";
+import { markOf } from "./operation-ids.ts";
 import type { Records } from "./records.ts";
 import { conflict, type WorkerChanges, type WorkerWork } from "./worker-changes.ts";
 import { workerNotFound, type WorkerAsked, type WorkerRecords } from "./worker-records.ts";
@@ -114,6 +115,8 @@ export class Workers {
     const { changes, workerRecords, projection } = this.#options;
     for (let round = 0; round < 24; round++) {
       await workerRecords.fresh(request);
+      // One that is given work is closed first, which a refusal must not leave behind: what it holds is made sure of before.
+      if (workerRecords.present(request)?.value.lifecycle === "READY") await workerRecords.refreshClaims(request);
       const record = (await workerRecords.withClaims(request))?.value;
       if (record === undefined) throw workerNotFound(request.workerId);
       const decision = decideRemove(workerRecords.seen(record), request);
@@ -285,9 +288,13 @@ export class Workers {
     },
   ): Promise<Answered<WorkerView>> {
     const request = parseArguments(workerRequest, value, "WORKER_INVALID");
-    const { answer, position } = await this.#onWorker(action, request, {
+    const { requestId } = request;
+    const caller = how.context.caller ?? request.workerId;
+    const { answer, position } = await this.#onWorker<WorkerRecord>(action, request, {
       context: how.context,
       decide: (seen) => how.decide(seen, request),
+      mark: requestId === undefined ? undefined : markOf(caller, action, requestId),
+      repeat: (record) => record,
     });
     return { answer: renderWorker(this.#options.workerRecords.seen(answer)), ...placed(position) };
   }
@@ -298,8 +305,7 @@ export class Workers {
     how: {
       readonly context: CallContext;
       readonly decide: (seen: WorkerSeen, instant: Instant) => WorkerDecision<Answer> | Promise<WorkerDecision<Answer>>;
-      readonly freed?: WorkerWork<Answer>["freed"];
-    },
+    } & Pick<WorkerWork<Answer>, "freed" | "mark" | "repeat">,
   ): Promise<Answered<Answer>> {
     return this.#options.changes.run<Answer>({
       action,
@@ -310,7 +316,9 @@ export class Workers {
         const { code, message, details } = workerNotFound(asked.workerId);
         return { ok: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
       },
+      mark: how.mark,
       ...(how.freed === undefined ? {} : { freed: how.freed }),
+      ...(how.repeat === undefined ? {} : { repeat: how.repeat }),
     });
   }
 }

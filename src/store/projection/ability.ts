@@ -14,7 +14,7 @@ export interface Needs {
 
 /** What a worker may be given. */
 export interface Ability {
-  /** Workers of one name may be given the same. */
+  /** Workers of one name may be given the same. It may change while a worker waits. */
   readonly name: string;
   accepts(needs: Needs): boolean;
 }
@@ -40,7 +40,9 @@ export const abilityWithin = (
   ability: Ability,
   { name, accepts }: { readonly name: string; readonly accepts: (needs: Needs) => boolean },
 ): Ability => ({
-  name: JSON.stringify([ability.name, name]),
+  get name() {
+    return JSON.stringify([ability.name, name]);
+  },
   accepts: (needs) => ability.accepts(needs) && accepts(needs),
 });
 

@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import type { Claim } from "../../../src/core/workload/record.ts";
+import type { WorkerView } from "../../../src/core/worker/worker-view.ts";
 import { Crew, first } from "./crew.ts";
 import { outcomeOf, refusal, type Stage } from "./stage.ts";
 
@@ -136,5 +138,68 @@ export function describeWorkerRaces(stage: Stage): void {
     const answer = await c.heartbeatWorker({ ...said, health: "HEALTHY", runningClaims: [held.claimId, "claim_gone"] });
     expect(answer).toMatchObject({ stopClaims: ["claim_gone"], missingClaims: [] });
     expect(await c.reconcileWorker({ ...said, knownClaims: [held.claimId] })).toMatchObject({ fencedClaims: [] });
+  });
+
+  it("tells no worker of many slots to stop a claim that the node has not seen, wherever its slot is", async () => {
+    const crew = new Crew(stage);
+    const { c, cluster } = crew.scene;
+    const worker = await crew.ready({ concurrency: 2000 });
+    await crew.admit(1);
+    await cluster.hold(c);
+    const { claimId, workloadId } = first(await crew.next(worker, { start: true }));
+    const claimed = (await crew.scene.a.get(workloadId)).history.find(({ to }) => to === "CLAIMED");
+    expect(Number(claimed?.evidence["slot"]), "a slot far from the first").toBeGreaterThan(256);
+    const { workerId, version, capabilityVersion } = worker;
+    const said = { ...crew.scope(), workerId, version, capabilityVersion, timestamp: cluster.clock.now() };
+    const answer = await c.heartbeatWorker({ ...said, health: "HEALTHY", runningClaims: [claimId] });
+    expect(answer).toMatchObject({ stopClaims: [], missingClaims: [] });
+  });
+
+  it("leaves a worker open whose removal it refuses for a claim that the node has not seen", async () => {
+    const crew = new Crew(stage);
+    const { b, cluster } = crew.scene;
+    const worker = await crew.ready({ concurrency: 2 });
+    await crew.admit(1);
+    await cluster.hold(b);
+    await crew.next(worker, { start: true });
+    await outcomeOf(b.removeWorker({ ...crew.scope(), workerId: worker.workerId }));
+    expect((await crew.shown(worker)).lifecycle).toBe("READY");
+  });
+
+  it("wakes a worker whose pools or labels changed while it waited, though another of its former kind gets nothing", async () => {
+    const crew = new Crew(stage);
+    const { a } = crew.scene;
+    const description = { name: "changed", concurrency: 3 };
+    const idle = await crew.ready({ name: "idle", concurrency: 3 });
+    const changed = await crew.ready(description);
+    const wait = async (worker: WorkerView): Promise<{ readonly poll: Promise<readonly Claim[]> }> => {
+      const poll = crew.next(worker, { waitMs: 20_000 });
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+      return { poll };
+    };
+    const idling = await wait(idle);
+    const since = performance.now();
+    const pooled = await wait(changed);
+    const { poolId } = await a.createPool({ ...crew.scope(), name: "presses", workerIds: [changed.workerId] });
+    await crew.admit(1, { placement: { poolId } });
+    expect(await pooled.poll).toHaveLength(1);
+    const labelled = await wait(changed);
+    await crew.register({ ...description, labels: { zone: "north" } });
+    await crew.admit(1, { placement: { requiredLabels: { zone: "north" } } });
+    expect(await labelled.poll).toHaveLength(1);
+    expect(performance.now() - since, "ms until it was woken twice").toBeLessThan(15_000);
+    await crew.admit(1);
+    expect(await idling.poll).toHaveLength(1);
+  });
+
+  it("answers the repeat of a drain whose answer was lost, though the worker is OFFLINE by now", async () => {
+    const crew = new Crew(stage);
+    const { b, c } = crew.scene;
+    const worker = await crew.ready();
+    const asked = { ...crew.scope(), workerId: worker.workerId };
+    await b.drainWorker({ ...asked, requestId: "r1" });
+    await b.detectFailures();
+    expect((await c.drainWorker({ ...asked, requestId: "r1" })).lifecycle).toBe("OFFLINE");
+    expect((await refusal(c.drainWorker({ ...asked, requestId: "r2" }))).code).toBe("WORKER_TRANSITION_DENIED");
   });
 }
