@@ -38,7 +38,7 @@ export const commitMutants: readonly SimulationMutant[] = [
     edits: [
       {
         file: "src/authority/executor.ts",
-        find: "if (seen.fresh || (decision.ok && work.trustsView === true))",
+        find: "if (isFresh || (decision.ok && work.trustsView === true))",
         replace: "if (decision.change === undefined)",
       },
     ],
