@@ -8,7 +8,8 @@ import {
 } from "../core/worker/eligibility.ts";
 import { checkIncarnation } from "../core/worker/incarnation.ts";
 import { denyPlacement } from "../core/worker/placement.ts";
-import type { WorkerRecord } from "../core/worker/record.ts";
+import type { Slot, WorkerRecord } from "../core/worker/record.ts";
+import { countOpenSlots } from "../core/worker/slots.ts";
 import { abilityOf, type Ability, type Needs } from "../store/projection/ability.ts";
 import type { SlotGrab, Slots } from "./slots.ts";
 import { isRegisteredId, workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
@@ -49,6 +50,9 @@ class RegisteredClaimant implements Claimant {
   readonly #slots: Slots;
   /** The name of its kind, and what it was derived from: thousands of workers may be looked at for one piece of work. */
   #kind: { readonly name: string; readonly record: WorkerRecord | undefined; readonly pools: number } | undefined;
+
+  /** Whether it has a free slot, and by what: asked once for every lane of a queue. */
+  #room: { readonly record: WorkerRecord; readonly slots: readonly Slot[]; readonly isLeft: boolean } | undefined;
 
   constructor(asked: WorkerAsked, parts: { readonly records: WorkerRecords; readonly slots: Slots }) {
     this.#asked = asked;
@@ -126,7 +130,11 @@ class RegisteredClaimant implements Claimant {
       capabilities,
       ...(placement === undefined ? {} : { placement }),
     };
-    return findIneligibility({ record, slots: this.#slots.of(record, record.workerId) }, need, this.#poolOf(needs));
+    const slots = this.#slots.of(record, record.workerId);
+    if (this.#room?.record !== record || this.#room.slots !== slots)
+      this.#room = { record, slots, isLeft: countOpenSlots(record.concurrency, slots) > 0 };
+    // What it holds matters only where that is all it has room for.
+    return findIneligibility({ record, slots: this.#room.isLeft ? [] : slots }, need, this.#poolOf(needs));
   }
 }
 

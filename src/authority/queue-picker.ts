@@ -120,6 +120,7 @@ export class QueuePicker {
 
   /** Candidates, marked as being tried until {@link done}. */
   pick(pick: Pick): readonly Rank[] {
+    if (pick.max <= 0) return [];
     const sharing = this.#sharingOf(pick);
     const chosen = sharing === undefined ? this.#first(pick) : this.#shared(pick, sharing);
     for (const { workloadId } of chosen) this.#trying.add(workloadId);

@@ -2,7 +2,7 @@ import { spreadHash } from "../base/hash.ts";
 import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
 import { slotsOfClaim, type ClaimSlots, type SlotPlace } from "../core/worker/claim-slots.ts";
 import type { PoolRecord, Slot, SlotHold, WorkerRecord } from "../core/worker/record.ts";
-import { freeSlot, holdSlot, openSlots } from "../core/worker/slots.ts";
+import { countOpenSlots, freeSlot, holdSlot, openSlots } from "../core/worker/slots.ts";
 import { slotKey, slotsPrefix, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import type { Held } from "../store/projection/registry.ts";
@@ -52,14 +52,14 @@ export class Slots {
     this.#spread = spreadHash(nodeId);
   }
 
-  /** Slots of a worker or a pool that were ever taken, as the view has them. */
+  /** Slots of a worker or a pool that were ever taken, as the view has them: the same array until one of them changes. */
   of(scope: Scope, ownerId: string): readonly Slot[] {
-    return [...this.#projection.registry.slotsOf(slotsPrefix(scope, ownerId))].flatMap(({ value }) => value ?? []);
+    return this.#projection.registry.slotValuesOf(slotsPrefix(scope, ownerId));
   }
 
   /** How many more claims the view would let a worker, or a pool, have. */
   free(scope: Scope, ownerId: string, limit: number): number {
-    return this.#open({ scope, ownerId, limit }, limit).length;
+    return countOpenSlots(limit, this.#withTried({ scope, ownerId, limit }));
   }
 
   /** Whether the view holds every claim that was committed before this version of a worker or a pool. */
@@ -80,8 +80,7 @@ export class Slots {
     if (pool?.value.maxConcurrency !== undefined)
       owners.push({ scope: worker, ownerId: pool.value.poolId, limit: pool.value.maxConcurrency });
     const places = owners.flatMap((owner): readonly SlotPlace[] => {
-      const open = this.#open(owner, owner.limit);
-      const index = open[this.#spread % open.length];
+      const index = this.#choose(owner);
       return index === undefined ? [] : [{ ownerId: owner.ownerId, index }];
     });
     const [own, pooled] = places;
@@ -189,10 +188,20 @@ export class Slots {
     return this.#projection.registry.slots.get(key);
   }
 
-  #open({ scope, ownerId, limit }: Owner, max: number): readonly number[] {
-    const trying = [...(this.#trying.get(slotsPrefix(scope, ownerId)) ?? [])];
-    const slots = [...this.of(scope, ownerId), ...trying.map((index) => holdSlot(ownerId, index, tried))];
-    return openSlots(limit, slots, max);
+  /** One of the slots that may be given out; each node begins elsewhere. */
+  #choose(owner: Owner): number | undefined {
+    const slots = this.#withTried(owner);
+    const open = countOpenSlots(owner.limit, slots);
+    if (open === 0) return undefined;
+    const place = this.#spread % open;
+    return openSlots(owner.limit, slots, place + 1)[place];
+  }
+
+  /** The slots, those that claims of this node are about to take among those that are held. */
+  #withTried({ scope, ownerId }: Owner): readonly Slot[] {
+    const trying = this.#trying.get(slotsPrefix(scope, ownerId));
+    const slots = this.of(scope, ownerId);
+    return trying === undefined ? slots : [...slots, ...[...trying].map((index) => holdSlot(ownerId, index, tried))];
   }
 
   #putOf(scope: Scope, slot: Slot): Put {

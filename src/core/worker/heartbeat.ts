@@ -76,13 +76,16 @@ export function decideWorkerHeartbeat(
     health: heartbeat.health,
     lifecycle: drained ? "OFFLINE" : record.lifecycle === "DRAINING" ? "DRAINING" : "READY",
   };
-  const own = holdsOf(slots)
-    .filter(({ incarnation }) => incarnation === record.incarnation.number)
-    .map(({ claimId }) => claimId);
+  const own = new Set(
+    holdsOf(slots)
+      .filter(({ incarnation }) => incarnation === record.incarnation.number)
+      .map(({ claimId }) => claimId),
+  );
+  const running = new Set(heartbeat.runningClaims);
   const answer: WorkerHeartbeatAnswer = {
     worker: renderWorker({ record: next, slots }),
-    stopClaims: [...new Set(heartbeat.runningClaims)].filter((claimId) => !own.includes(claimId)),
-    missingClaims: own.filter((claimId) => !heartbeat.runningClaims.includes(claimId)),
+    stopClaims: [...running].filter((claimId) => !own.has(claimId)),
+    missingClaims: [...own].filter((claimId) => !running.has(claimId)),
   };
   return sameValue(next, record) ? { ok: true, answer } : { ok: true, answer, record: next };
 }

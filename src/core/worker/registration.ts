@@ -71,7 +71,7 @@ type Description = Pick<
 const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
 
 const isWhole = (value: number, min: number, max: number): boolean =>
-  Number.isSafeInteger(value) && value >= min && value <= max;
+  Number.isSafeInteger(value) && !Object.is(value, -0) && value >= min && value <= max;
 
 function findBadValues(request: RegisterRequest): Refusal | undefined {
   const issues: Issue[] = [];

@@ -28,6 +28,12 @@ export function shownLifecycle({ record, slots }: WorkerSeen): WorkerLifecycle {
   return record.lifecycle;
 }
 
+function heldIndices(slots: readonly Slot[]): ReadonlySet<number> {
+  const held = new Set<number>();
+  for (const slot of slots) if (slot.held !== undefined) held.add(slot.index);
+  return held;
+}
+
 /**
  * Indices of free slots that may be given out, lowest first, `max` at most. After the concurrency was lowered, each claim
  * in a slot beyond it keeps one slot below it shut, the highest free one. So the sum of claims never grows above the
@@ -37,12 +43,16 @@ export function shownLifecycle({ record, slots }: WorkerSeen): WorkerLifecycle {
  * was lowered meanwhile must not be taken.
  */
 export function openSlots(concurrency: number, slots: readonly Slot[], max: number): readonly number[] {
-  const held = new Set(slots.flatMap(({ index, held: hold }) => (hold === undefined ? [] : [index])));
+  const held = heldIndices(slots);
   const wanted = Math.min(max, concurrency - held.size);
   const open: number[] = [];
   for (let index = 0; open.length < wanted; index++) if (!held.has(index)) open.push(index);
   return open;
 }
+
+/** How many {@link openSlots} there are. */
+export const countOpenSlots = (concurrency: number, slots: readonly Slot[]): number =>
+  Math.max(0, concurrency - heldIndices(slots).size);
 
 /** The slot that a claim should take: the lowest that is open, of a worker or of a pool with a limit. */
 export const chooseSlot = (concurrency: number, slots: readonly Slot[]): number | undefined =>

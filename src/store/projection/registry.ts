@@ -60,6 +60,9 @@ const addTo = (map: Map<string, Set<string>>, name: string, key: string): void =
   else keys.add(key);
 };
 
+/** The key of a slot without its index. */
+const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf("."));
+
 /**
  * Current workers, pools and slots of the view (contract 5.4), found by key, by application and by owner. Derived from
  * records alone; entries apply by revision, never backwards.
@@ -70,6 +73,8 @@ export class Registry {
   readonly slots = new HeldMap<Slot>();
   readonly #workersOf = new Map<string, Set<string>>();
   readonly #slotsOf = new Map<string, Set<string>>();
+  /** What {@link slotValuesOf} last answered: a pick asks for it once for every lane of a queue. */
+  readonly #slotValues = new Map<string, readonly Slot[]>();
 
   /** Takes an entry of the families `k`, `p` and `s` in. */
   apply(shard: number, entry: Entry): Applied {
@@ -92,7 +97,8 @@ export class Registry {
         const stored = decodeSlot(entry.value);
         if (stored === undefined) return "unreadable";
         if (!this.slots.apply({ ...stored, ...place })) return "known";
-        addTo(this.#slotsOf, key.slice(0, key.lastIndexOf(".")), key);
+        addTo(this.#slotsOf, prefixOf(key), key);
+        this.#slotValues.delete(prefixOf(key));
         return "new";
       }
     }
@@ -116,6 +122,15 @@ export class Registry {
     return undefined;
   }
 
+  /** What {@link slotsOf} hold: the same array until one of them changes. */
+  slotValuesOf(prefix: string): readonly Slot[] {
+    const known = this.#slotValues.get(prefix);
+    if (known !== undefined) return known;
+    const values = [...this.slotsOf(prefix)].flatMap(({ value }) => value ?? []);
+    if (values.length > 0) this.#slotValues.set(prefix, values);
+    return values;
+  }
+
   /** The revision of what is known of a key; 0 when nothing is. */
   revisionOf(key: string): number {
     return (this.workers.get(key) ?? this.pools.get(key) ?? this.slots.get(key))?.revision ?? 0;
@@ -124,6 +139,7 @@ export class Registry {
   /** What was known of a key at that revision has vanished from the store: followers are not told. */
   forget(key: string, revision: number): void {
     for (const held of [this.workers, this.pools, this.slots]) held.forget(key, revision);
+    this.#slotValues.delete(prefixOf(key));
   }
 
   /** Forgets a shard: it is about to be told anew. */
@@ -131,5 +147,6 @@ export class Registry {
     this.workers.forgetShard(shard);
     this.pools.forgetShard(shard);
     this.slots.forgetShard(shard);
+    this.#slotValues.clear();
   }
 }

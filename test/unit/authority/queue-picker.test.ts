@@ -53,6 +53,12 @@ function stage(size: number, living: readonly string[] = []): Stage {
 const only = (owners: readonly (string | undefined)[]): readonly (string | undefined)[] => [...new Set(owners)];
 
 describe("a picker", () => {
+  it("asks nothing about a worker that has no room", () => {
+    const { picker } = stage(40);
+    const accepts = (): boolean => expect.fail("it was asked what it can do");
+    expect(picker.pick({ queue, workerId: "w", ability: { name: "", accepts }, max: 0, steal: true })).toEqual([]);
+  });
+
   it("leaves others their share while they are seen claiming for other workers", () => {
     const { picker, clock, owners } = stage(40);
     picker.noteClaim(queue, "there", "w-there");

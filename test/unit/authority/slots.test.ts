@@ -101,3 +101,27 @@ describe("a slot that is about to be taken", () => {
     expect(desk.slots.grab(desk.worker(record), undefined)).toBeUndefined();
   });
 });
+
+describe("the slots of a worker", () => {
+  it("are put together once for each change, not for each look", async () => {
+    const desk = new Desk();
+    const { workerId } = registered();
+    const scope = registered();
+    const key = slotKey(scope, workerId, 0);
+    await desk.see({ key, value: encodeSlot({ ownerId: workerId, index: 0 }), base: "absent" });
+    const before = desk.slots.of(scope, workerId);
+    expect(before).toEqual([{ ownerId: workerId, index: 0 }]);
+    expect(desk.slots.of(scope, workerId)).toBe(before);
+    await desk.see({
+      key: slotKey(scope, workerId, 1),
+      value: encodeSlot({ ownerId: workerId, index: 1 }),
+      base: "absent",
+    });
+    expect(desk.slots.of(scope, workerId)).toHaveLength(2);
+    desk.projection.registry.forget(key, desk.projection.registry.revisionOf(key));
+    expect(desk.slots.of(scope, workerId)).toEqual([{ ownerId: workerId, index: 1 }]);
+    desk.projection.registry.forgetShard(0);
+    expect(desk.slots.of(scope, workerId)).toEqual([]);
+    await desk.projection.stop();
+  });
+});

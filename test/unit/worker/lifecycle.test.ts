@@ -253,3 +253,14 @@ describe("the pass over workers", () => {
     expect(silentAt(ready({ heartbeatTimeoutMs: Number.MAX_SAFE_INTEGER }))).toBe(Number.MAX_SAFE_INTEGER);
   });
 });
+
+describe("a heartbeat of a worker of the largest concurrency", () => {
+  it("is decided in far less than a second, though claims stand on both sides in thousands", () => {
+    const claims = Array.from({ length: 10_000 }, (_, index) => `claim_${String(index).padStart(24, "0")}`);
+    const seen = withClaims(ready({ concurrency: 10_000 }), ...claims);
+    const from = performance.now();
+    const answer = answerOf(heartbeat(seen, { runningClaims: [...claims.slice(1).reverse(), "claim_gone"] }));
+    expect(performance.now() - from, "ms").toBeLessThan(500);
+    expect(answer).toMatchObject({ stopClaims: ["claim_gone"], missingClaims: [claims[0]] });
+  });
+});

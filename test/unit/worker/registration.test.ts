@@ -91,6 +91,7 @@ describe("a registration that is refused", () => {
     ["a heartbeat interval of 0", { heartbeatIntervalMs: 0 }, "heartbeatIntervalMs"],
     ["a negative heartbeat time-out", { heartbeatTimeoutMs: -1 }, "heartbeatTimeoutMs"],
     ["a resource below 0", { resourceProfile: { cpuMillis: -1 } }, "resourceProfile.cpuMillis"],
+    ["a resource of minus zero", { resourceProfile: { diskBytes: -0 } }, "resourceProfile.diskBytes"],
     ["a resource that is not whole", { resourceProfile: { gpuCount: 0.5 } }, "resourceProfile.gpuCount"],
   ];
   for (const [what, changes, path] of bad)
