@@ -12,7 +12,8 @@ export interface RecordedLife {
   readonly heartbeat: RecordedCommit;
   readonly complete: RecordedCommit;
   /** By a worker of the registry: with its slot. */
-  readonly registered: { readonly claim: RecordedCommit; readonly complete: RecordedCommit };
+  readonly claimRegistered: RecordedCommit;
+  readonly completeRegistered: RecordedCommit;
 }
 
 export interface Load {
@@ -56,7 +57,7 @@ export const rawLives = (raw: RawStore, life: RecordedLife, load: Load): Promise
 
 /** The same with the commits of a worker of the registry. */
 export const rawRegisteredLives = (raw: RawStore, life: RecordedLife, load: Load): Promise<Figures> =>
-  rawLives(raw, { ...life, ...life.registered }, load);
+  rawLives(raw, { ...life, claim: life.claimRegistered, complete: life.completeRegistered }, load);
 
 /** Writes each lane's own key over and over, as heartbeats do. */
 export async function rawHeartbeats(raw: RawStore, life: RecordedLife, load: Load): Promise<Figures> {

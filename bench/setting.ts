@@ -106,16 +106,16 @@ export async function recordLife(address: StoreAddress): Promise<RecordedLife> {
     await authority.heartbeatWorker({ ...scope, ...firstBeatOf(worker) });
     const [placed] = await authority.claimNext({ ...claimNextOf(worker.workerId), ...scope });
     if (placed === undefined) throw new RangeError("a worker of the registry was given nothing");
-    const registeredClaim = last();
+    const claimRegistered = last();
     await authority.complete(completionOf(placed));
-    const registered = { claim: registeredClaim, complete: last() };
     return {
       admit: admitted,
       claim: claimed.commit,
       claimRequested: requested.commit,
       heartbeat,
       complete,
-      registered,
+      claimRegistered,
+      completeRegistered: last(),
     };
   } finally {
     await authority.close();
