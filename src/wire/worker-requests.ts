@@ -104,7 +104,7 @@ export const placeAndClaimRequest = z.strictObject({
   requestId,
 });
 
-/** The claim as it was handed out; what is not looked at may be left out. */
+/** The claim as it was handed out, by a placement or by the queue; what is not looked at may be left out. */
 export const validateClaimRequest = z.strictObject({
   ...scope,
   workloadId: identifier,
@@ -116,5 +116,7 @@ export const validateClaimRequest = z.strictObject({
   leaseId: identifier.optional(),
   executionContextId: identifier.optional(),
   issuedAt: whole(0).optional(),
+  claimedAt: whole(0).optional(),
   expiresAt: whole(0).optional(),
+  lastHeartbeat: whole(0).optional(),
 });

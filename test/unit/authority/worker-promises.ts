@@ -302,6 +302,9 @@ export function describeWorkers(stage: Stage): void {
     expect(await code({ workerId: other.workerId })).toBe("MESH_CLAIM_SCOPE_DENIED");
     await b.complete(crew.scene.completeArguments({ ...claim, claimedAt: 0, lastHeartbeat: 0 }));
     expect(await code({})).toBe("MESH_STALE_FENCE");
+    await crew.admit(1);
+    const handedOut = first(await crew.next(worker, {}, b));
+    expect(await a.validateClaim({ ...crew.scope(), ...handedOut })).toEqual({ valid: true });
   });
 
   it("names what is wrong with a request", async () => {
