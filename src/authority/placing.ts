@@ -153,7 +153,9 @@ export class Placing {
     const claim = parseArguments(validateClaimRequest, value, "WORKER_INVALID");
     const { records, workerRecords, instant } = this.#options;
     const scope = context.scope ?? { tenantId: claim.tenantId, applicationId: claim.applicationId };
-    const { workload } = await records.fresh(claim.workloadId, { scope });
+    const { workload } = await records.fresh(claim.workloadId, { scope }).catch((cause: unknown) => {
+      throw isUnknownWork(cause) ? MandateError.of(foreignWork) : cause;
+    });
     const asked = { ...scope, workerId: claim.workerId };
     const registered = isRegisteredId(claim.workerId) ? await workerRecords.fresh(asked) : undefined;
     const worker = registered ?? { ...asked, grantedCapabilities: claim.capabilities };
@@ -172,6 +174,13 @@ const refusalOf = ({ code, message, details }: MandateError): Parameters<typeof 
   code,
   message,
   ...(details === undefined ? {} : { details }),
+});
+
+const isUnknownWork = (cause: unknown): boolean => cause instanceof MandateError && cause.code === "WORKLOAD_NOT_FOUND";
+
+/** Work of another tenant or application, or none at all: nobody is told which. */
+const foreignWork = refuse("MESH_CLAIM_SCOPE_DENIED", "the claim is of no workload of this tenant and application", {
+  fields: ["workloadId"],
 });
 
 /** Every free slot is being taken by another claim at this moment, which may fail, or the view is behind: nothing is sure. */

@@ -300,6 +300,12 @@ export function describeWorkers(stage: Stage): void {
     expect(await code({ capabilities: ["net"] })).toBe("MESH_CAPABILITY_DENIED");
     const other = await crew.ready({ name: "other" });
     expect(await code({ workerId: other.workerId })).toBe("MESH_CLAIM_SCOPE_DENIED");
+    // Work of another tenant is as unknown as work that is not there: nobody learns which of the two it is.
+    const denials = [{ tenantId: "other" }, { applicationId: "other" }, { workloadId: "workload_none" }].map(
+      (changes) => refusal(a.validateClaim({ ...asked, ...changes })),
+    );
+    for (const { code: denied, details } of await Promise.all(denials))
+      expect({ denied, details }).toEqual({ denied: "MESH_CLAIM_SCOPE_DENIED", details: { fields: ["workloadId"] } });
     await b.complete(crew.scene.completeArguments({ ...claim, claimedAt: 0, lastHeartbeat: 0 }));
     expect(await code({})).toBe("MESH_STALE_FENCE");
     await crew.admit(1);
