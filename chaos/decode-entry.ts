@@ -1,8 +1,9 @@
 import { decodeWorkload } from "../src/wire/codec.ts";
 import { decodePool, decodeSlot, decodeWorker } from "../src/wire/worker-codec.ts";
+import { decodeRevocation } from "../src/wire/grant-codec.ts";
 import type { EntryLine } from "./history.ts";
 
-type Decoded = Pick<EntryLine, "record" | "worker" | "slot" | "pool">;
+type Decoded = Pick<EntryLine, "record" | "worker" | "slot" | "pool" | "revocation">;
 
 /** What a stored value holds, by the family of its key; nothing for other families, and for the mark of what was removed. */
 export function decodeEntry(key: string, bytes: Uint8Array): Decoded {
@@ -22,6 +23,10 @@ export function decodeEntry(key: string, bytes: Uint8Array): Decoded {
     case "p": {
       const pool = decodePool(bytes)?.value;
       return pool === undefined ? {} : { pool };
+    }
+    case "g": {
+      const revocation = decodeRevocation(bytes);
+      return revocation === undefined ? {} : { revocation };
     }
     default:
       return {};

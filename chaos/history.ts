@@ -1,3 +1,4 @@
+import type { Revocation } from "../src/core/grant/revocation.ts";
 import type { PoolRecord, Slot, WorkerRecord } from "../src/core/worker/record.ts";
 import type { WorkloadRecord } from "../src/core/workload/record.ts";
 
@@ -10,10 +11,25 @@ import type { WorkloadRecord } from "../src/core/workload/record.ts";
 export type Outcome =
   /** The authority said that it happened; `revision` as answered. */
   | { readonly kind: "acknowledged"; readonly answer: unknown; readonly revision?: string }
-  /** The authority refused. `definite: false`: it does not claim that nothing happened. */
-  | { readonly kind: "refused"; readonly code: string; readonly definite: boolean; readonly details?: unknown }
+  /** The authority refused, in these words. `definite: false`: it does not claim that nothing happened. */
+  | {
+      readonly kind: "refused";
+      readonly code: string;
+      readonly definite: boolean;
+      readonly details?: unknown;
+      readonly told?: string;
+    }
   /** No answer, or one that was cut off: it may or may not have happened. */
   | { readonly kind: "unknown"; readonly cause: string };
+
+/** The grant that a call carried, as its token says. */
+export interface Bearer {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly grantId: string;
+  /** `kind:id`. */
+  readonly subject: string;
+}
 
 /** One call of a requester, approver, operator or worker. A repeat with the same requestId is a call of its own. */
 export interface CallLine {
@@ -26,6 +42,8 @@ export interface CallLine {
   readonly call: string;
   readonly arguments: unknown;
   readonly requestId?: string;
+  /** Absent in open mode. */
+  readonly bearer?: Bearer;
   /** The node that answered, when it is known. */
   readonly node?: string;
   readonly startedAt: number;
@@ -71,6 +89,8 @@ export interface EntryLine {
   readonly worker?: WorkerRecord;
   readonly slot?: Slot;
   readonly pool?: PoolRecord;
+  /** For keys of the family `g`. */
+  readonly revocation?: Revocation;
 }
 
 /** A worker as a node shows it at the end, through its public list. */

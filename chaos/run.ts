@@ -19,6 +19,7 @@ import { readViews, settleAll } from "./settle.ts";
 import { Commits, summarize, type Summary } from "./summary.ts";
 import { lengths } from "./system/setting.ts";
 import { System } from "./system/system.ts";
+import { tenantsOf } from "./system/tenants.ts";
 
 export interface RunOptions {
   /** Where everything of the run is kept. */
@@ -39,12 +40,15 @@ const STORE_FILE = "store.ndjson";
 const SETTLE_MS = 60_000;
 const SETTLE_WAIT_MS = 80_000;
 
-const parametersOf = ({ scenario }: RunOptions): RunLine["parameters"] => ({
+const parametersOf = ({ scenario, seed }: RunOptions): RunLine["parameters"] => ({
   ...scenario.shape,
   ...lengths,
   faultLanes: scenario.faultLanes,
   trafficLanes: scenario.trafficLanes,
   settleMaxMs: SETTLE_MS,
+  ...(scenario.shape.secure === true
+    ? { tenantMarks: Object.fromEntries(tenantsOf(seed).map(({ tenantId, mark }) => [tenantId, mark])) }
+    : {}),
 });
 
 /** Heals everything and waits until all has come to its end; then everything is looked at and stopped. */
@@ -66,8 +70,8 @@ async function conclude(
     say(
       `${open.length} workloads have not settled: ${JSON.stringify(open.slice(0, 5).map(({ workloadId, state }) => [workloadId, state]))}`,
     );
-  await settleWorkers(system.nodes.front.url, SETTLE_WAIT_MS);
-  await readViews(system.nodes.present, recorder);
+  await settleWorkers(system.nodes.front.url, system.observers, SETTLE_WAIT_MS);
+  await readViews(system.nodes.present, system.observers, recorder);
   return { healedAt, endedAt: recorder.clock.now() };
 }
 

@@ -140,6 +140,22 @@ export const scenarios: { readonly [name: string]: Scenario } = {
     },
     faults: { ...every, fillDisk: 0 },
   },
+  grants: {
+    ...usual,
+    doc: "two tenants of equal names under grants: revoked in flight, keys rotated, while nodes come and go",
+    shape: { ...three, secure: true },
+    plays: {},
+    faults: {
+      rotateKeys: 3,
+      killNode: 2,
+      pauseNode: 2,
+      stopNode: 1,
+      rollNodes: 0.5,
+      cutClient: 2,
+      isolateServer: 2,
+      killWorker: 1,
+    },
+  },
   scale: {
     ...usual,
     doc: "from two nodes to five and back",

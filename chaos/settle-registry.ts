@@ -1,6 +1,7 @@
 import type { ShownWorker } from "./history.ts";
 import { pause } from "../src/sdk/backoff.ts";
-import { APPLICATIONS, TENANT, TRAFFIC_RUNTIME } from "./system/setting.ts";
+import { headersOf, type Observer } from "./system/observers.ts";
+import { TRAFFIC_RUNTIME } from "./system/setting.ts";
 
 /** A worker in a list, as far as the end of a run looks at it. */
 interface Listed {
@@ -14,15 +15,16 @@ interface Listed {
 
 const READ_MS = 20_000;
 
-async function listWorkers(url: string): Promise<readonly Listed[]> {
+async function listWorkers(url: string, observers: readonly Observer[]): Promise<readonly Listed[]> {
   const found: Listed[] = [];
-  for (const applicationId of APPLICATIONS) {
+  for (const observer of observers) {
+    const { tenantId, applicationId } = observer;
     let after: string | undefined;
     do {
       const rest = after === undefined ? {} : { after };
-      const query = new URLSearchParams({ tenantId: TENANT, applicationId, limit: "500", ...rest });
+      const query = new URLSearchParams({ tenantId, applicationId, limit: "500", ...rest });
       const response = await fetch(`${url}/v1/workers?${query.toString()}`, {
-        headers: { "x-mandate-subject": "service:observer" },
+        headers: headersOf(observer),
         signal: AbortSignal.timeout(READ_MS),
       });
       if (!response.ok) throw new RangeError(`workers were answered ${response.status}: ${await response.text()}`);
@@ -35,10 +37,10 @@ async function listWorkers(url: string): Promise<readonly Listed[]> {
 }
 
 /** Waits, `withinMs` at most, until every worker of the traffic has been given up: nobody speaks for them any more. */
-export async function settleWorkers(url: string, withinMs: number): Promise<void> {
+export async function settleWorkers(url: string, observers: readonly Observer[], withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
-    const open = await listWorkers(url).then(
+    const open = await listWorkers(url, observers).then(
       (workers) =>
         workers.filter(({ runtime, lifecycle }) => runtime === TRAFFIC_RUNTIME && lifecycle !== "OFFLINE").length,
       () => undefined,
@@ -49,11 +51,14 @@ export async function settleWorkers(url: string, withinMs: number): Promise<void
 }
 
 /** The workers that a node shows. Asked again while it is not ready. */
-export async function shownWorkers(url: string): Promise<{ readonly [workerId: string]: ShownWorker }> {
+export async function shownWorkers(
+  url: string,
+  observers: readonly Observer[],
+): Promise<{ readonly [workerId: string]: ShownWorker }> {
   const deadline = performance.now() + READ_MS;
   for (;;)
     try {
-      const workers = await listWorkers(url);
+      const workers = await listWorkers(url, observers);
       return Object.fromEntries(
         workers.map(({ workerId, lifecycle, capacity, claims, incarnation }) => [
           workerId,

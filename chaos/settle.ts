@@ -3,13 +3,15 @@ import type { ViewLine } from "./history.ts";
 import { pause } from "../src/sdk/backoff.ts";
 import type { Recorder } from "./recorder.ts";
 import type { ChaosNode } from "./system/nodes.ts";
-import { APPLICATIONS, TENANT } from "./system/setting.ts";
+import { headersOf, type Observer } from "./system/observers.ts";
 import type { System } from "./system/system.ts";
 import { shownWorkers } from "./settle-registry.ts";
 import { HttpCaller } from "./traffic/http-caller.ts";
 
 /** A workload in a list, as far as the end of a run looks at it. */
 interface Listed {
+  readonly tenantId: string;
+  readonly applicationId: string;
   readonly workloadId: string;
   readonly state: string;
   readonly inputHash: string;
@@ -24,21 +26,27 @@ const sweepers = [
   { kind: "human", id: "edsger" },
 ] as const;
 
+/** A node, and who asks it. */
+interface Place {
+  readonly url: string;
+  readonly observers: readonly Observer[];
+}
+
 async function listAll(
-  url: string,
+  { url, observers }: Place,
   query: string,
   minRevision?: string,
 ): Promise<{ readonly workloads: readonly Listed[]; readonly revision: string | undefined }> {
   const found: Listed[] = [];
   let revision: string | undefined;
-  for (const application of APPLICATIONS) {
+  for (const observer of observers) {
     let cursor: string | undefined;
     do {
       const rest = cursor === undefined ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const path = `/v1/workloads?tenantId=${TENANT}&applicationId=${application}&limit=500${query}${rest}`;
+      const path = `/v1/workloads?tenantId=${observer.tenantId}&applicationId=${observer.applicationId}&limit=500${query}${rest}`;
       const response = await fetch(`${url}${path}`, {
         headers: {
-          "x-mandate-subject": "service:observer",
+          ...headersOf(observer),
           ...(minRevision === undefined ? {} : { "mandate-min-revision": minRevision }),
         },
         signal: AbortSignal.timeout(READ_MS),
@@ -54,10 +62,18 @@ async function listAll(
 }
 
 /** Approves whatever waits for it, so that everything can come to its end. */
-async function approveWaiting(caller: HttpCaller, url: string, waiting: readonly Listed[]): Promise<void> {
-  for (const { workloadId, inputHash } of waiting)
+async function approveWaiting(
+  caller: HttpCaller,
+  { url, observers }: Place,
+  waiting: readonly Listed[],
+): Promise<void> {
+  for (const { workloadId, inputHash, ...owner } of waiting)
     for (const subject of sweepers) {
       const body = { outcome: "approved", inputHash, requestId: `sweep-${workloadId}-${subject.id}` };
+      const observer = observers.find(
+        ({ tenantId, applicationId }) => tenantId === owner.tenantId && applicationId === owner.applicationId,
+      );
+      const token = observer?.tokenOf(`${subject.kind}:${subject.id}`);
       const call = {
         call: "decide",
         subject,
@@ -66,6 +82,7 @@ async function approveWaiting(caller: HttpCaller, url: string, waiting: readonly
         body,
         arguments: { workloadId, decider: subject, ...body },
         timeoutMs: 10_000,
+        ...(token === undefined ? {} : { token }),
       } as const;
       await caller.call(call, { node: undefined, url });
     }
@@ -80,13 +97,13 @@ export async function settleAll(
   recorder: Recorder,
   withinMs: number,
 ): Promise<readonly { readonly workloadId: string; readonly state: string }[]> {
-  const { url } = system.nodes.front;
+  const place = { url: system.nodes.front.url, observers: system.observers };
   const caller = new HttpCaller(recorder);
   const query = openStates.map((state) => `&state=${state}`).join("");
   const deadline = performance.now() + withinMs;
   try {
     for (;;) {
-      const open = await listAll(url, query).then(
+      const open = await listAll(place, query).then(
         ({ workloads }) => workloads,
         () => undefined,
       );
@@ -94,7 +111,7 @@ export async function settleAll(
       if (performance.now() > deadline) return open ?? [];
       await approveWaiting(
         caller,
-        url,
+        place,
         (open ?? []).filter(({ state }) => state === "AWAITING_APPROVAL"),
       );
       await pause(500);
@@ -117,14 +134,18 @@ async function listInTime(...asked: Parameters<typeof listAll>): ReturnType<type
 }
 
 /** What every node shows in the end, none of it older than what the others show. */
-export async function readViews(nodes: readonly ChaosNode[], recorder: Recorder): Promise<void> {
+export async function readViews(
+  nodes: readonly ChaosNode[],
+  observers: readonly Observer[],
+  recorder: Recorder,
+): Promise<void> {
   const revisions = new Map<string, string | undefined>();
   for (const { name, process } of nodes)
-    revisions.set(name, (await listInTime(process.url, "&state=CREATED")).revision);
+    revisions.set(name, (await listInTime({ url: process.url, observers }, "&state=CREATED")).revision);
   const newest = [...revisions.values()].filter((revision) => revision !== undefined && /^\d+$/.test(revision));
   const minRevision = newest.sort((left, right) => Number(right) - Number(left))[0];
   for (const { name, process } of nodes) {
-    const { workloads } = await listInTime(process.url, "", minRevision);
+    const { workloads } = await listInTime({ url: process.url, observers }, "", minRevision);
     const view: ViewLine = {
       line: "view",
       node: name,
@@ -132,7 +153,7 @@ export async function readViews(nodes: readonly ChaosNode[], recorder: Recorder)
       workloads: Object.fromEntries(
         workloads.map(({ workloadId, state, history }) => [workloadId, { state, events: history.length }]),
       ),
-      workers: await shownWorkers(process.url),
+      workers: await shownWorkers(process.url, observers),
     };
     recorder.write(view);
   }

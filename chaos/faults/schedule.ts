@@ -3,6 +3,7 @@ import { pause } from "../../src/sdk/backoff.ts";
 import type { Recorder } from "../recorder.ts";
 import type { System } from "../system/system.ts";
 import type { PlannedFault, Planner } from "./fault.ts";
+import { rotateKeys } from "./keys.ts";
 import * as network from "./network.ts";
 import * as nodes from "./nodes.ts";
 import * as processes from "./processes.ts";
@@ -37,6 +38,7 @@ export const planners = {
   stepDown: store.stepDown,
   fillDisk: store.fillDisk,
   slowDisk: store.slowDisk,
+  rotateKeys,
 } as const satisfies { readonly [name: string]: Planner };
 
 export type FaultName = keyof typeof planners;

@@ -1,7 +1,14 @@
 import type { WorkloadRecord } from "../../src/core/workload/record.ts";
 import { examineAdmission } from "./admission.ts";
 import { examineCancel, examineDecide, examineOperatorTimeout, examineRetry } from "./operator-steps.ts";
-import { examineExhaust, examineExpire, examineRecover, LEASE_ENDED_ERROR, SUPERSEDED_ERROR } from "./pass-steps.ts";
+import {
+  examineDisown,
+  examineExhaust,
+  examineExpire,
+  examineRecover,
+  LEASE_ENDED_ERROR,
+  SUPERSEDED_ERROR,
+} from "./pass-steps.ts";
 import { beginsWith, differingMembers } from "./same.ts";
 import { Examination, examineEvents, type Command, type Rule, type Step, type World } from "./step.ts";
 import {
@@ -36,6 +43,7 @@ const examine: { readonly [Name in Exclude<Command, "admit" | "none">]: (examina
   expire: examineExpire,
   recover: examineRecover,
   exhaust: examineExhaust,
+  disown: examineDisown,
 };
 
 /** Which command makes no event: told by what grew. */
@@ -73,13 +81,16 @@ function commandOf(examination: Examination): Command {
     case "TIMED_OUT":
       return first.actor === "authority.deadline" ? "expire" : "timeout";
     case "DEAD_LETTER":
-      return from === "READY" ? "exhaust" : "none";
+      if (from !== "READY") return "none";
+      return first.evidence["decision"] === "authorization_lost" ? "disown" : "exhaust";
     case "REJECTED":
       return "decide";
     case "READY":
     case "AWAITING_APPROVAL":
       return from === "AWAITING_APPROVAL" ? "decide" : "retry";
     case "CREATED":
+    default:
+      // A damaged record may name a state that there is not.
       return "none";
   }
 }

@@ -136,3 +136,12 @@ export function examineExhaust(examination: Examination): Found {
   ]);
   return { at };
 }
+
+/** A claim finds that the requester's grant has ended (contract 4.2); whether it had is not the model's to say. */
+export function examineDisown(examination: Examination): Found {
+  const { before, at } = examination;
+  examination.require(before.reauthorize !== "never", "succession", "dead-lettered though it keeps what was admitted");
+  const evidence = { decision: "authorization_lost", grantId: before.authorization.grantId };
+  examination.expectEvents([{ to: "DEAD_LETTER", actor: "authority.claim", evidence }]);
+  return { at };
+}

@@ -27,6 +27,7 @@ export type Command =
   | "expire"
   | "recover"
   | "exhaust"
+  | "disown"
   | "none";
 
 /** What else is committed at the moment of a commit. */

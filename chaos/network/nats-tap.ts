@@ -1,6 +1,7 @@
 import { unpackValue } from "../../src/wire/codec.ts";
 import type { Outcome } from "../history.ts";
 import type { Recorder } from "../recorder.ts";
+import { bearerOf } from "./bearer.ts";
 import { frameHeader, frameStatus, type NatsFrame } from "./nats-frames.ts";
 
 /** What one connection's two directions tell the tap. */
@@ -51,9 +52,10 @@ function outcomeOf(frame: NatsFrame): Outcome {
   const body = decode(frame);
   if (code === undefined) return { kind: "acknowledged", answer: body };
   const problem = isMembers(body) ? body : {};
-  const details = problem["details"];
+  const { details, detail } = problem;
   const definite = problem["definite"] === true;
-  return { kind: "refused", code, definite, ...(details === undefined ? {} : { details }) };
+  const told = typeof detail === "string" ? { told: detail } : {};
+  return { kind: "refused", code, definite, ...(details === undefined ? {} : { details }), ...told };
 }
 
 /**
@@ -92,6 +94,7 @@ export class WorkTap implements NatsTap {
     const members = isMembers(value) ? value : {};
     const requestId = members["requestId"];
     const call = name === "heartbeat" && "claims" in members ? "heartbeatMany" : name;
+    const bearer = bearerOf(frameHeader(frame, "mandate-grant"));
     mine.add(frame.reply);
     const finish = this.#recorder.begin({
       caller: this.#caller,
@@ -99,6 +102,7 @@ export class WorkTap implements NatsTap {
       call,
       arguments: { tenantId, applicationId, ...members },
       ...(typeof requestId === "string" ? { requestId } : {}),
+      ...(bearer === undefined ? {} : { bearer }),
     });
     this.#open.set(frame.reply, { finish, replies: mine });
   }

@@ -9,6 +9,7 @@ import type { NatsRing } from "./nats-ring.ts";
 import { clockEnvironment, setClock } from "./nodes.ts";
 import { Program } from "./program.ts";
 import { APPLICATIONS, CREW_CAPABILITIES, lengths, RAW_CAPABILITY, TENANT } from "./setting.ts";
+import type { Tenant } from "./tenants.ts";
 
 /** A worker process, kept running. */
 export interface ChaosWorker {
@@ -21,8 +22,8 @@ export interface ChaosWorker {
 
 type WorkerPlan = Pick<
   WorkerSetting,
-  "name" | "kind" | "applicationId" | "capabilities" | "concurrency" | "encoding" | "finishing"
->;
+  "name" | "kind" | "applicationId" | "capabilities" | "concurrency" | "encoding" | "finishing" | "workerName"
+> & { readonly tenantId?: string };
 
 const [ALPHA, BETA] = APPLICATIONS;
 
@@ -43,6 +44,22 @@ const finishers: readonly WorkerPlan[] = APPLICATIONS.map((applicationId) =>
   }),
 );
 
+/** Workers of each tenant, of equal names; a mark is in the name of their process alone, which is in all that they hand in. */
+function ofTenants(tenants: readonly Tenant[], finishing: boolean): readonly WorkerPlan[] {
+  return tenants.flatMap(({ tenantId, mark }) =>
+    APPLICATIONS.map((applicationId, index) => ({
+      ...sdk(`${finishing ? "f" : "w"}-${tenantId}-${applicationId}-${mark}`, applicationId, {
+        capabilities: finishing ? ["gpu", RAW_CAPABILITY] : ["gpu"],
+        concurrency: finishing ? 16 : 3,
+        encoding: index === 0 ? "json" : "msgpack",
+        finishing,
+      }),
+      tenantId,
+      workerName: finishing ? "finisher" : "press",
+    })),
+  );
+}
+
 function sdk(name: string, applicationId: string, rest: Partial<WorkerPlan>): WorkerPlan {
   const usual = { capabilities: [], concurrency: 1, encoding: "json", finishing: false } as const;
   return { name, kind: "sdk", applicationId, ...usual, ...rest };
@@ -54,6 +71,8 @@ export interface CrewOptions {
   readonly parts: string;
   readonly ring: NatsRing;
   readonly recorder: Recorder;
+  /** In secure mode: who there is, and the folder of whoever issues their grants. */
+  readonly secure?: { readonly tenants: readonly Tenant[]; readonly folder: string } | undefined;
 }
 
 async function makeWorker(plan: WorkerPlan, options: CrewOptions): Promise<ChaosWorker> {
@@ -64,9 +83,10 @@ async function makeWorker(plan: WorkerPlan, options: CrewOptions): Promise<Chaos
   setClock(clockFile, 0);
   const links = await options.ring.linksFor(name, new WorkTap(options.recorder, name));
   const setting: WorkerSetting = {
-    ...plan,
-    servers: links.map((link) => `127.0.0.1:${link.port}`),
     tenantId: TENANT,
+    ...plan,
+    ...(options.secure === undefined ? {} : { issuer: options.secure.folder }),
+    servers: links.map((link) => `127.0.0.1:${link.port}`),
     leaseMs: lengths.leaseMs,
     record: join(options.parts, `${name}.ndjson`),
     clock: options.recorder.clock.origin,
@@ -90,7 +110,11 @@ export class Crew {
   static async start(options: CrewOptions): Promise<Crew> {
     const make = (list: readonly WorkerPlan[]): Promise<readonly ChaosWorker[]> =>
       Promise.all(list.map((plan) => makeWorker(plan, options)));
-    const crew = new Crew(await make(plans), await make(finishers));
+    const { secure } = options;
+    const crew =
+      secure === undefined
+        ? new Crew(await make(plans), await make(finishers))
+        : new Crew(await make(ofTenants(secure.tenants, false)), await make(ofTenants(secure.tenants, true)));
     await Promise.all(crew.workers.map(({ kept }) => kept.up()));
     return crew;
   }

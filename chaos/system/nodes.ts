@@ -57,6 +57,8 @@ export class Nodes {
     readonly ring: NatsRing;
     readonly draw: Draw;
     readonly recorder: Recorder;
+    /** The folder of the keys that grants are verified with. Absent: open mode. */
+    readonly keys?: string | undefined;
   }): Promise<Nodes> {
     const { shape } = options;
     const answers = new AnswerTap();
@@ -112,6 +114,7 @@ async function makeNode(
     readonly ring: NatsRing;
     readonly draw: Draw;
     readonly recorder: Recorder;
+    readonly keys?: string | undefined;
     readonly answers: AnswerTap;
   },
 ): Promise<ChaosNode> {
@@ -145,6 +148,7 @@ async function makeNode(
       MANDATE_PASS_INTERVAL_MS: String(lengths.passIntervalMs),
       MANDATE_COMMIT_DEADLINE_MS: String(lengths.commitDeadlineMs),
       MANDATE_CLOCK_SKEW_MAX_MS: String(lengths.clockSkewMaxMs),
+      ...(options.keys === undefined ? {} : { MANDATE_KEYS: options.keys }),
     },
   });
   const kept = new Kept(process, recorder);

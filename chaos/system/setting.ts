@@ -21,6 +21,8 @@ export interface SystemShape {
   readonly shards: number;
   /** Data of one server on a small disk of its own, where the machine lets us make one. */
   readonly smallDisk: boolean;
+  /** Nobody is answered without a grant. Default: open mode, in which everybody is believed. */
+  readonly secure?: boolean;
 }
 
 export const TENANT = "chaos";

@@ -7,11 +7,15 @@ import type { Recorder } from "../recorder.ts";
 import type { PlayWeights } from "../traffic/plays.ts";
 import type { TrafficControl, TrafficSetting } from "../traffic/setting.ts";
 import { Crew } from "./crew.ts";
+import { Issuer } from "./issuer.ts";
+import { KeyDesk } from "./key-desk.ts";
 import { NatsRing } from "./nats-ring.ts";
 import { Nodes } from "./nodes.ts";
+import { observersOf, type Observer } from "./observers.ts";
 import { Program } from "./program.ts";
 import type { SystemShape } from "./setting.ts";
 import { SmallDisk } from "./small-disk.ts";
+import { tenantsOf } from "./tenants.ts";
 
 export interface SystemOptions {
   /** The run's folder. */
@@ -31,6 +35,8 @@ const TRAFFIC_END_MS = 45_000;
 /** The parts of a system that came up before another failed. */
 interface Begun {
   disk?: SmallDisk | undefined;
+  /** In secure mode. */
+  keys?: KeyDesk | undefined;
   ring?: NatsRing;
   nodes?: Nodes;
   crew?: Crew;
@@ -47,6 +53,10 @@ export class System {
   readonly nodes: Nodes;
   readonly crew: Crew;
   readonly disk: SmallDisk | undefined;
+  /** The keys that grants are signed by; none in open mode. */
+  readonly keys: KeyDesk | undefined;
+  /** Who looks at everything in the end. */
+  readonly observers: readonly Observer[];
   /** From the traffic's raw workers to NATS. */
   readonly rawLinks: readonly (readonly Link[])[];
   readonly #options: SystemOptions;
@@ -59,6 +69,10 @@ export class System {
     this.nodes = parts.nodes;
     this.crew = parts.crew;
     this.disk = parts.disk;
+    this.keys = parts.keys;
+    this.observers = observersOf(
+      parts.keys && { issuer: new Issuer(parts.keys.folder), tenants: tenantsOf(options.seed) },
+    );
     this.rawLinks = rawLinks;
     this.#traffic = parts.traffic;
   }
@@ -122,13 +136,19 @@ async function bringUp(
   const parts = join(directory, "parts");
   begun.disk = shape.smallDisk ? await SmallDisk.make(join(directory, "nats", "n3", "data"), say) : undefined;
   say("starting three nats-servers");
+  begun.keys = shape.secure === true ? await KeyDesk.open(join(directory, "grants")) : undefined;
   begun.ring = await NatsRing.start({ directory: join(directory, "nats"), draw, recorder });
-  const { ring } = begun;
+  const { ring, keys } = begun;
   say(`starting ${shape.nodes} authority nodes`);
-  begun.nodes = await Nodes.start({ directory: join(directory, "nodes"), shape, ring, draw, recorder });
+  begun.nodes = await Nodes.start({
+    directory: join(directory, "nodes"),
+    ...{ shape, ring, draw, recorder },
+    keys: keys?.published,
+  });
   await begun.nodes.waitReady(120_000);
   say("starting workers and traffic");
-  begun.crew = await Crew.start({ directory: join(directory, "workers"), parts, ring, recorder });
+  const secure = keys && { tenants: tenantsOf(options.seed), folder: keys.folder };
+  begun.crew = await Crew.start({ directory: join(directory, "workers"), parts, ring, recorder, secure });
   const rawLinks = await Promise.all(RAW_WORKERS.map((name) => ring.linksFor(name, new WorkTap(recorder, name))));
   await writeControl(directory, begun.nodes, false);
   const setting: TrafficSetting = {
@@ -142,14 +162,15 @@ async function bringUp(
     record: join(parts, "traffic.ndjson"),
     clock: recorder.clock.origin,
     control: controlFile(directory),
+    ...(secure === undefined ? {} : { secure }),
   };
   begun.traffic = new Program({
     name: "traffic",
     directory: join(directory, "traffic"),
-    file: join(import.meta.dirname, "..", "traffic", "main.ts"),
+    file: join(import.meta.dirname, "..", "traffic", keys === undefined ? "main.ts" : "grants-main.ts"),
     setting,
   });
   await begun.traffic.start();
   const { nodes, crew, traffic, disk } = begun;
-  return make({ disk, ring, nodes, crew, traffic }, rawLinks);
+  return make({ disk, keys, ring, nodes, crew, traffic }, rawLinks);
 }

@@ -1,6 +1,7 @@
 import { Agent, request as sendRequest, type IncomingMessage } from "node:http";
 import type { Subject } from "../../src/core/subject.ts";
 import type { Outcome } from "../history.ts";
+import { bearerOf } from "../network/bearer.ts";
 import type { Recorder } from "../recorder.ts";
 
 /** Where calls go: a node, or the front (which does not say which node answered). */
@@ -17,6 +18,8 @@ export interface HttpCall {
   readonly path: string;
   readonly body?: { readonly requestId?: string } | readonly unknown[];
   readonly headers?: { readonly [name: string]: string };
+  /** Its grant, where nodes want one: then the subject is the grant's. */
+  readonly token?: string;
   readonly timeoutMs: number;
   /** What the record says was asked for, when the path says a part of it. Default: the body. */
   readonly arguments?: unknown;
@@ -45,15 +48,23 @@ function outcomeOf({ status, revision, text }: Answer): Outcome {
   if (body === undefined) return { kind: "unknown", cause: `status ${status} without JSON` };
   if (status < 300) return { kind: "acknowledged", answer: body, ...(revision === undefined ? {} : { revision }) };
   const problem = isMembers(body) ? body : {};
-  const { code, definite, details } = problem;
+  const { code, definite, details, detail } = problem;
   if (typeof code !== "string") return { kind: "unknown", cause: `status ${status} without a code` };
-  return { kind: "refused", code, definite: definite === true, ...(details === undefined ? {} : { details }) };
+  const told = typeof detail === "string" ? { told: detail } : {};
+  return { kind: "refused", code, definite: definite === true, ...(details === undefined ? {} : { details }), ...told };
 }
 
 const causeOf = (error: Error): string => {
   const code = "code" in error ? String(error.code) : error.name;
   return code === "ECONNREFUSED" ? `unsent: ${code}` : code;
 };
+
+const headersOf = ({ subject, token, headers }: HttpCall): { readonly [name: string]: string } => ({
+  ...(token === undefined
+    ? { "x-mandate-subject": `${subject.kind}:${subject.id}` }
+    : { authorization: `Bearer ${token}` }),
+  ...headers,
+});
 
 /** Makes calls over HTTP, one try each, and records every one. */
 export class HttpCaller {
@@ -66,16 +77,7 @@ export class HttpCaller {
 
   /** Makes one try. */
   async call(call: HttpCall, target: HttpTarget): Promise<Outcome> {
-    const { subject, body } = call;
-    const requestId = body !== undefined && "requestId" in body ? body.requestId : undefined;
-    const finish = this.#recorder.begin({
-      caller: `${subject.kind}:${subject.id}`,
-      surface: "http",
-      call: call.call,
-      arguments: call.arguments ?? body ?? {},
-      ...(requestId === undefined ? {} : { requestId }),
-      ...(target.node === undefined ? {} : { node: target.node }),
-    });
+    const finish = this.#begin(call, target);
     const outcome = await this.#send(call, target).then(outcomeOf, (thrown: unknown): Outcome => {
       return { kind: "unknown", cause: thrown instanceof Error ? causeOf(thrown) : String(thrown) };
     });
@@ -83,12 +85,55 @@ export class HttpCaller {
     return outcome;
   }
 
+  /** Takes in whatever an answer that may never end tells within a time, and records it as one text. */
+  async listen(
+    call: HttpCall,
+    target: HttpTarget,
+    how: { readonly forMs: number; readonly bytesMax: number },
+  ): Promise<void> {
+    const finish = this.#begin(call, target);
+    let text = "";
+    let status = 0;
+    try {
+      const response = await fetch(`${target.url}${call.path}`, {
+        headers: headersOf(call),
+        signal: AbortSignal.timeout(how.forMs),
+      });
+      ({ status } = response);
+      const decoder = new TextDecoder();
+      for await (const piece of response.body ?? []) {
+        text += decoder.decode(piece as Uint8Array, { stream: true });
+        if (text.length > how.bytesMax) break;
+      }
+    } catch {
+      // What was told until now is what counts.
+    }
+    if (status === 200) finish({ kind: "acknowledged", answer: { text } });
+    else if (status === 0) finish({ kind: "unknown", cause: "no answer" });
+    else finish(outcomeOf({ status, revision: undefined, text }));
+  }
+
   close(): void {
     this.#agent.destroy();
   }
 
+  #begin(call: HttpCall, target: HttpTarget): (outcome: Outcome) => void {
+    const { subject, body } = call;
+    const requestId = body !== undefined && "requestId" in body ? body.requestId : undefined;
+    const bearer = bearerOf(call.token);
+    return this.#recorder.begin({
+      caller: `${subject.kind}:${subject.id}`,
+      surface: "http",
+      call: call.call,
+      arguments: call.arguments ?? body ?? {},
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(target.node === undefined ? {} : { node: target.node }),
+      ...(bearer === undefined ? {} : { bearer }),
+    });
+  }
+
   #send(call: HttpCall, target: HttpTarget): Promise<Answer> {
-    const { subject, method, path, headers, timeoutMs } = call;
+    const { method, path, timeoutMs } = call;
     const text = call.body === undefined ? undefined : JSON.stringify(call.body);
     return new Promise((resolve, reject) => {
       const take = (message: IncomingMessage): void => {
@@ -110,11 +155,10 @@ export class HttpCaller {
         agent: this.#agent,
         signal: AbortSignal.timeout(timeoutMs),
         headers: {
-          "x-mandate-subject": `${subject.kind}:${subject.id}`,
           ...(text === undefined
             ? {}
             : { "content-type": "application/json", "content-length": Buffer.byteLength(text) }),
-          ...headers,
+          ...headersOf(call),
         },
       });
       request.on("response", take);

@@ -41,6 +41,20 @@ export interface RawWorkerOptions {
   readonly ending: AbortSignal;
 }
 
+/** A connection to NATS that never gives up. */
+export const connectRaw = ({ name, servers }: Pick<RawWorkerOptions, "name" | "servers">): Promise<NatsConnection> =>
+  connect({
+    servers: [...servers],
+    name,
+    ignoreClusterUpdates: true,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 150,
+    pingInterval: 3_000,
+    waitOnFirstConnect: true,
+    noAsyncTraces: true,
+    timeout: 2_000,
+  });
+
 /**
  * A worker that the traffic drives by hand over NATS, call by call, with whatever fence it likes: its link records the
  * calls. It has no manners: it claims what others hold and reports what is no longer its own.
@@ -62,18 +76,7 @@ export class RawWorker {
   }
 
   static async open(options: RawWorkerOptions): Promise<RawWorker> {
-    const nats = await connect({
-      servers: [...options.servers],
-      name: options.name,
-      ignoreClusterUpdates: true,
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: 150,
-      pingInterval: 3_000,
-      waitOnFirstConnect: true,
-      noAsyncTraces: true,
-      timeout: 2_000,
-    });
-    return new RawWorker(nats, options);
+    return new RawWorker(await connectRaw(options), options);
   }
 
   /** A requestId that no other call has. */

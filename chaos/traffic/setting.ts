@@ -1,4 +1,5 @@
 import type { ClockOrigin } from "../run-clock.ts";
+import type { Tenant } from "../system/tenants.ts";
 import type { HttpTarget } from "./http-caller.ts";
 import type { PlayWeights } from "./plays.ts";
 
@@ -16,6 +17,8 @@ export interface TrafficSetting {
   readonly clock: ClockOrigin;
   /** A file that holds a {@link TrafficControl}, looked at several times a second. */
   readonly control: string;
+  /** In secure mode: who there is, and the folder of whoever issues their grants. */
+  readonly secure?: { readonly tenants: readonly Tenant[]; readonly folder: string };
 }
 
 /** What the runner says while the traffic runs. */

@@ -1,5 +1,5 @@
 import { errorRegistry, isErrorCode } from "../../src/core/errors.ts";
-import type { CallLine } from "../history.ts";
+import type { Bearer, CallLine } from "../history.ts";
 import { hashOf, workerIdOf, workloadIdOf, type Scope } from "../model/identities.ts";
 import { fieldsOf, itemsOf, textOf, type Fields } from "./fields.ts";
 import { workloadFingerprint } from "./fingerprint.ts";
@@ -21,6 +21,8 @@ export interface CallFact {
   readonly call: string;
   readonly requestId?: string;
   readonly workloadId?: string;
+  /** The grant that it carried; absent in open mode. */
+  readonly bearer?: Bearer;
   readonly startedAt: number;
   readonly endedAt: number;
   readonly kind: "acknowledged" | "refused" | "unknown";
@@ -131,6 +133,9 @@ function reduceAnswer(call: string, answer: unknown): unknown {
     case "explain":
     case "result":
     case "listWorkers":
+    case "listApprovals":
+    case "events":
+    case "metrics":
       return undefined;
     default:
       return answer;
@@ -182,6 +187,7 @@ function factOf(line: CallLine, call: string, args: unknown, end: Ended): CallFa
     args: reduced,
     ...(requestId === undefined ? {} : { requestId }),
     ...(workloadId === undefined ? {} : { workloadId }),
+    ...(line.bearer === undefined ? {} : { bearer: line.bearer }),
     ...(end.code === undefined ? {} : { code: end.code }),
     ...(end.details === undefined ? {} : { details: fieldsOf(end.details) }),
     ...(position === undefined ? {} : { position }),

@@ -4,6 +4,8 @@ import type { ProbeLine, RunLine, ViewLine, WorkLine } from "../history.ts";
 import { callFactsOf, type CallFact } from "./call-facts.ts";
 import { Chain } from "./chain.ts";
 import type { Facts, FaultSpan, OutageSpan } from "./facts.ts";
+import { fieldsOf } from "./fields.ts";
+import { GrantBook } from "./grant-facts.ts";
 import { Matching } from "./matching.ts";
 import { judgeParametersOf } from "./parameters.ts";
 import { RegistryBook } from "./registry-book.ts";
@@ -34,6 +36,7 @@ export class Collector {
   readonly #notReadySince = new Map<string, number>();
   readonly #chains = new Map<string, Chain>();
   readonly #registry = new RegistryBook();
+  readonly #grants = new GrantBook();
   readonly #views: ViewLine[] = [];
   readonly #leftovers: LeftoverLine[] = [];
   readonly #crashes: CrashLine[] = [];
@@ -42,12 +45,14 @@ export class Collector {
     switch (line.line) {
       case "run":
         this.#run ??= line;
+        this.#grants.marks = Object.entries(fieldsOf(this.#run.parameters["tenantMarks"])) as [string, string][];
         return;
       case "end":
         this.#end = line;
         return;
       case "call":
         this.#calls.push(...callFactsOf(line));
+        this.#grants.addCall(line);
         return;
       case "work":
         this.#work.push(line);
@@ -57,6 +62,7 @@ export class Collector {
       case "probe":
         return this.#addProbe(line);
       case "entry":
+        this.#grants.addEntry(line);
         if (line.record !== undefined) this.#addEntry(line, line.record);
         else if (isRegistryKey(line.key)) this.#registry.add(line);
         return;
@@ -90,6 +96,7 @@ export class Collector {
       outages: this.#outages,
       workloads: this.#chains,
       registry: this.#registry,
+      grants: this.#grants,
       views: this.#views,
       leftovers: this.#leftovers,
       crashes: this.#crashes,

@@ -87,6 +87,7 @@ export function isEffectOf(call: CallFact, version: Version, workload: WorkloadF
     case "expire":
     case "recover":
     case "exhaust":
+    case "disown":
     case "none":
       return false;
   }

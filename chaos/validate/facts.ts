@@ -3,6 +3,7 @@ import type { WorkloadState } from "../../src/core/workload/states.ts";
 import type { CrashLine, EndLine, LeftoverLine, RunLine, ViewLine, WorkLine } from "../history.ts";
 import type { Breach, Command } from "../model/step.ts";
 import type { CallFact } from "./call-facts.ts";
+import type { GrantFacts } from "./grant-facts.ts";
 import type { JudgeParameters } from "./parameters.ts";
 import type { RegistryFacts } from "./registry-facts.ts";
 
@@ -83,6 +84,7 @@ export interface Facts {
   readonly outages: readonly OutageSpan[];
   readonly workloads: ReadonlyMap<string, WorkloadFacts>;
   readonly registry: RegistryFacts;
+  readonly grants: GrantFacts;
   readonly views: readonly ViewLine[];
   readonly leftovers: readonly LeftoverLine[];
   readonly crashes: readonly CrashLine[];

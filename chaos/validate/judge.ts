@@ -25,6 +25,8 @@ import { slotCapacity } from "./slot-capacity.ts";
 import { slotsFollowClaims } from "./slots-follow-claims.ts";
 import { timelyPasses } from "./timely-passes.ts";
 import { trueRefusals } from "./true-refusals.ts";
+import { revokedMeansOver } from "./revoked-means-over.ts";
+import { tenantsApart } from "./tenants-apart.ts";
 import { Findings, type Validator } from "./validator.ts";
 import { workerSuccession } from "./worker-succession.ts";
 
@@ -49,6 +51,8 @@ export const validators: readonly Validator[] = [
   slotsFollowClaims,
   grantedClaims,
   workerSuccession,
+  revokedMeansOver,
+  tenantsApart,
   timelyPasses,
   liveness,
   equalViews,

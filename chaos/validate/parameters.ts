@@ -16,6 +16,8 @@ export interface JudgeParameters {
   readonly busySlackMs: number;
   /** How old a node's view may be when it is shown at the end. */
   readonly viewAgeMaxMs: number;
+  /** How long a commit may take until its outcome is unknown. */
+  readonly commitDeadlineMs: number;
   /** The capability sets of the workers that run to the end. Absent: somebody has whatever is needed. */
   readonly workerCapabilities: readonly (readonly string[])[] | undefined;
   /** Validators (by name) that this run must have given facts to, beside those that its lines call for. */
@@ -30,6 +32,7 @@ export const defaultParameters: JudgeParameters = {
   resumeSlackMs: 2000,
   busySlackMs: 500,
   viewAgeMaxMs: 3000,
+  commitDeadlineMs: 10_000,
   workerCapabilities: undefined,
   expects: [],
 };
@@ -54,6 +57,7 @@ export function judgeParametersOf(parameters: { readonly [name: string]: unknown
     resumeSlackMs: length("resumeSlackMs"),
     busySlackMs: length("busySlackMs"),
     viewAgeMaxMs: length("viewAgeMaxMs"),
+    commitDeadlineMs: length("commitDeadlineMs"),
     workerCapabilities: capabilities,
     expects: textsOf(parameters["expects"]) ?? defaultParameters.expects,
   };

@@ -119,6 +119,12 @@ function windowOf(
   return { versions, maybeAbsent: first < 0 };
 }
 
+/** The workload that a call is about; for who is of another tenant there is none. */
+function shownTo({ workloadId, bearer }: CallFact, facts: Facts): WorkloadFacts | undefined {
+  const workload = facts.workloads.get(workloadId ?? "");
+  return bearer === undefined || workload?.record.tenantId === bearer.tenantId ? workload : undefined;
+}
+
 /** What is said of workers and pools. */
 function checkRegistry(
   facts: Facts,
@@ -148,7 +154,7 @@ export const trueRefusals: Validator = {
     for (const call of facts.calls) {
       if (call.kind === "refused" && isRegistryCode(call.code)) checkRegistry(facts, call, { known, findings });
       if (call.kind !== "refused" || call.workloadId === undefined) continue;
-      const workload = facts.workloads.get(call.workloadId);
+      const workload = shownTo(call, facts);
       const { versions, maybeAbsent } = windowOf(workload, call, { known, clockErrorMs });
       const truth = truths[call.code ?? ""];
       if (call.code !== "WORKLOAD_NOT_FOUND" && truth === undefined) continue;

@@ -3,6 +3,7 @@ import { runWorker } from "../../src/sdk/worker.ts";
 import { workerIdOf } from "../../src/sdk/worker-identity.ts";
 import { Recorder } from "../recorder.ts";
 import { RunClock } from "../run-clock.ts";
+import { Issuer } from "../system/issuer.ts";
 import { readSetting } from "../system/program.ts";
 import { AttemptNotes, doWork, readInput } from "./attempt.ts";
 import type { WorkerSetting } from "./setting.ts";
@@ -12,13 +13,28 @@ const say = (level: string) => (fields: object, message: string) =>
 
 const setting = readSetting() as WorkerSetting;
 const notes = new AttemptNotes(new Recorder(setting.record, new RunClock(setting.clock)), setting.name);
-const workerId = workerIdOf(setting);
+const name = setting.workerName ?? setting.name;
+const workerId = workerIdOf({ ...setting, name });
+
+function issueGrant(folder: string): string {
+  const { tenantId, applicationId, capabilities } = setting;
+  return new Issuer(folder).issue({
+    tenantId,
+    applicationId,
+    subject: `worker:${name}`,
+    capabilities: [
+      ...["workload:claim", "workload:execute", "worker:register", "worker:heartbeat", "worker:manage"],
+      ...capabilities.map((capability) => `worker:capability:${capability}`),
+    ],
+  });
+}
 
 const worker = await runWorker({
   servers: setting.servers,
   tenantId: setting.tenantId,
   applicationId: setting.applicationId,
-  name: setting.name,
+  name,
+  ...(setting.issuer === undefined ? {} : { token: issueGrant(setting.issuer) }),
   capabilities: setting.capabilities,
   concurrency: setting.concurrency,
   leaseMs: setting.leaseMs,

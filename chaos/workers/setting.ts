@@ -7,6 +7,10 @@ export interface WorkerSetting {
   /** Addresses of its own links to NATS. */
   readonly servers: readonly string[];
   readonly tenantId: string;
+  /** What it is to the authority, where that is not its name: tenants name their workers alike. */
+  readonly workerName?: string;
+  /** The folder of whoever issues its grant, when it starts. Absent in open mode. */
+  readonly issuer?: string;
   readonly applicationId: string;
   readonly capabilities: readonly string[];
   readonly concurrency: number;

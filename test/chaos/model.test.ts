@@ -188,3 +188,26 @@ describe("values", () => {
     expect(same({ a: null }, {})).toBe(false);
   });
 });
+
+describe("work whose requester's grant has ended", () => {
+  const disowned = (story: Story, record: WorkloadRecord, grantId = record.authorization.grantId): WorkloadRecord =>
+    story.moved(record, {
+      to: "DEAD_LETTER",
+      actor: "authority.claim",
+      evidence: { decision: "authorization_lost", reason: "revoked", grantId },
+    });
+
+  it("is given up by the claim that finds it, and says which grant it was", () => {
+    const { story, record } = begun();
+    const step = explainCommit(record, disowned(story, record), alone);
+    expect(step.command).toBe("disown");
+    expect(step.breaches).toEqual([]);
+    expect(rulesOf(explainCommit(record, disowned(story, record, "another"), alone))).toEqual(["succession"]);
+  });
+
+  it("is not given up when it keeps what was admitted", () => {
+    const { story, record } = begun();
+    const keeping: WorkloadRecord = { ...record, reauthorize: "never" };
+    expect(rulesOf(explainCommit(keeping, disowned(story, keeping), alone))).toEqual(["succession"]);
+  });
+});
