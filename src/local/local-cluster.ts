@@ -27,6 +27,26 @@ const PORTS_TRIED = 100;
 const EPOCH = "local";
 const STOP_GRACE_MS = 4_000;
 
+/**
+ * Keys, certificates and credentials that the person's environment holds are of another deployment: this one is open, and
+ * has to do with none of them.
+ */
+const withoutCredentials: { readonly [variable: string]: undefined } = {
+  MANDATE_KEYS: undefined,
+  MANDATE_TOKEN: undefined,
+  MANDATE_HTTP_TLS_CERT: undefined,
+  MANDATE_HTTP_TLS_KEY: undefined,
+  MANDATE_NATS_USER: undefined,
+  MANDATE_NATS_PASSWORD: undefined,
+  MANDATE_NATS_TOKEN: undefined,
+  MANDATE_NATS_NKEY_SEED_FILE: undefined,
+  MANDATE_NATS_CREDS_FILE: undefined,
+  MANDATE_NATS_TLS_CA: undefined,
+  MANDATE_NATS_TLS_CERT: undefined,
+  MANDATE_NATS_TLS_KEY: undefined,
+  MANDATE_NATS_INBOX_PREFIX: undefined,
+};
+
 /** The first port from `port` on that nobody listens on. */
 async function nextFreePort(port: number): Promise<number> {
   for (let candidate = port; candidate < Math.min(port + PORTS_TRIED, 65_536); candidate++) {
@@ -129,6 +149,7 @@ export class LocalCluster {
         program: program.program,
         arguments: [...program.arguments, "worker", "--nats", this.#nats.urls.join(",")],
         directory: join(this.#options.directory, "worker"),
+        env: withoutCredentials,
       });
       return this.#worker;
     };
@@ -200,9 +221,7 @@ async function makeNodes(options: LocalClusterOptions, nats: NatsCluster): Promi
       env: {
         MANDATE_NATS_SERVERS: nats.urls.map((url) => url.replace("nats://", "")).join(","),
         MANDATE_NATS_MONITOR_URLS: nats.servers.map(({ monitorUrl }) => monitorUrl).join(","),
-        MANDATE_NATS_USER: undefined,
-        MANDATE_NATS_PASSWORD: undefined,
-        MANDATE_NATS_TOKEN: undefined,
+        ...withoutCredentials,
         MANDATE_HTTP_HOST: "127.0.0.1",
         MANDATE_HTTP_PORT: String(port),
         MANDATE_NODE_ID: name,

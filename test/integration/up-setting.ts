@@ -3,6 +3,14 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { authorityProgram } from "../../cluster/authority-program.ts";
 import { poll } from "../../cluster/poll.ts";
+import { settings } from "../../src/settings.ts";
+
+/** Every setting that names a file or is a secret, as it stands in the environment of somebody who runs a secure deployment. */
+const elsewhere = Object.fromEntries(
+  Object.values(settings)
+    .filter((setting) => "file" in setting || "secret" in setting)
+    .map(({ variable }) => [variable, "/not/of/this/cluster"]),
+);
 
 /** The command `mandate up` as a person runs it, and what it prints. */
 export class UpProcess {
@@ -10,12 +18,22 @@ export class UpProcess {
   readonly ended: Promise<number | NodeJS.Signals>;
   #output = "";
 
-  /** Every process that it starts inherits `mark` in its environment. */
+  /**
+   * Every process that it starts inherits `mark` in its environment, and so whatever else is set for nodes and workers of
+   * some other deployment, none of which is its business.
+   */
   constructor(args: readonly string[], mark: string) {
     const program = authorityProgram();
     this.child = spawn(program.program, [...program.arguments, "up", ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, MANDATE_EPOCH: "not this one", MANDATE_LOG_LEVEL: "debug", TEST_MARK: mark },
+      env: {
+        ...process.env,
+        ...elsewhere,
+        MANDATE_EPOCH: "not this one",
+        MANDATE_KEYS: "/not/of/this/cluster",
+        MANDATE_LOG_LEVEL: "debug",
+        TEST_MARK: mark,
+      },
     });
     for (const stream of [this.child.stdout, this.child.stderr])
       stream?.setEncoding("utf8").on("data", (text: string) => (this.#output += text));
