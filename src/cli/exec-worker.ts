@@ -86,7 +86,7 @@ export async function runExecWorker(
       handler: told(runtimeHandler(runtime, policyOf(options)), say),
       log: logOf(say),
       onState: (state) => {
-        if (state === "disconnected") say("NATS is away; trying again");
+        if (state === "disconnected") say(`NATS is away; trying again at ${servers.join(", ")}`);
         else say(connected ? "connected again" : "connected");
         connected ||= state === "connected";
       },

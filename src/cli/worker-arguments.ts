@@ -44,7 +44,15 @@ export function splitProgram(args: readonly string[]): {
   };
 }
 
-const items = (text: string | undefined): string[] => (text ?? "").split(",").filter((item) => item !== "");
+const items = (text: string | undefined): string[] =>
+  (text ?? "")
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+/** An address without user name and password, which have flags of their own. */
+const SERVER = /^((nats|tls):\/\/)?(\[[\da-fA-F:]+\]|[\w.-]+)(:\d{1,5})?$/;
+const VARIABLE = /^[A-Za-z_]\w*$/;
 
 function placeOf(
   flags: ParsedFlags,
@@ -53,6 +61,8 @@ function placeOf(
   const { values } = flags;
   const servers = items(values["nats"] ?? "127.0.0.1:4222");
   if (servers.length === 0) throw new UsageError("--nats names no server");
+  if (!servers.every((server) => SERVER.test(server)))
+    throw new UsageError("--nats must be host:port, separated by commas");
   for (const flag of ["tenant", "application", "name"])
     if (values[flag] === "") throw new UsageError(`--${flag} must not be empty`);
   return {
@@ -77,6 +87,9 @@ export function execWorkerOptions(flags: ParsedFlags, program: readonly string[]
   const [command, ...args] = program;
   if (command === undefined || command === "") throw new UsageError("--exec names no program");
   const { values } = flags;
+  const variables = items(values["env"]);
+  if (!variables.every((variable) => VARIABLE.test(variable)))
+    throw new UsageError("--env takes names of variables, separated by commas, and no values");
   const bound = (name: string, max: number): number | undefined =>
     values[name] === undefined ? undefined : wholeFlag(flags, name, { initial: 1, min: 1, max });
   return {
@@ -84,7 +97,7 @@ export function execWorkerOptions(flags: ParsedFlags, program: readonly string[]
     command,
     args,
     capabilities: items(values["capabilities"]),
-    variables: items(values["env"]),
+    variables,
     maxDurationMs: wholeFlag(flags, "max-duration-ms", { initial: 3_600_000, min: 1, max: TIMER_MAX_MS }),
     maxMemoryBytes: bound("max-memory-bytes", Number.MAX_SAFE_INTEGER),
     maxCpuMillis: bound("max-cpu-ms", TIMER_MAX_MS),

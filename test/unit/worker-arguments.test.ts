@@ -47,7 +47,7 @@ describe("the flags", () => {
   });
 
   test("are read", () => {
-    const flags = flagsOf("--capabilities", "a,b", "--env", "A,B", "--max-memory-bytes", "64000000000");
+    const flags = flagsOf("--capabilities", "a,b", "--env", "A, B", "--max-memory-bytes", "64000000000");
     expect(execWorkerOptions(flags, ["cat"])).toMatchObject({
       capabilities: ["a", "b"],
       variables: ["A", "B"],
@@ -59,7 +59,10 @@ describe("the flags", () => {
     [[], [], "--exec names no program"],
     [[], [""], "--exec names no program"],
     [["--nats", ","], ["cat"], "--nats names no server"],
+    [["--nats", "a:b:c"], ["cat"], "--nats must be host:port"],
+    [["--nats", "me:word@host:4222"], ["cat"], "--nats must be host:port"],
     [["--tenant", ""], ["cat"], "--tenant must not be empty"],
+    [["--env", "A,B=3"], ["cat"], "--env takes names of variables"],
     [["--concurrency", "0"], ["cat"], '--concurrency="0" must be a whole number from 1 to 1000'],
     [["--lease-ms", "1e3"], ["cat"], '--lease-ms="1e3" must be a whole number from 100'],
     [["--max-duration-ms", "0"], ["cat"], '--max-duration-ms="0" must be a whole number from 1'],
