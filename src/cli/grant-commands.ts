@@ -119,7 +119,9 @@ async function delegate(terminal: Terminal): Promise<number> {
   const key = await readPrivateKey(line.required("key"));
   const parentToken = await readToken(line.text("parent"), terminal);
   const parent = accept(await readSigned(parentToken, line));
-  const grant = childOf(parent.grant, line, terminal.now());
+  const now = terminal.now();
+  if (parent.grant.expiresAt <= now) throw new UsageError("the parent has expired");
+  const grant = childOf(parent.grant, line, now);
   return deliver(accept(await delegateGrant(grant, { key, parent, parentToken })), line, terminal);
 }
 

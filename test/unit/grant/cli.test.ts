@@ -151,6 +151,7 @@ describe("mandate grant", () => {
     expect(await refusal("grant", ["delegate", "--key", path, "--subject", "agent:helper"])).toContain(
       "there is no grant",
     );
+    expect(await refusal("grant", base, { now: () => NOW + 3_600_000 })).toBe("the parent has expired");
   });
 
   it.each<[readonly string[], string]>([
