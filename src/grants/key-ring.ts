@@ -17,6 +17,8 @@ interface Loaded {
   readonly keys: ReadonlyMap<string, PublicKey>;
   /** Of everything that was read: unchanged files need no second look. */
   readonly digest: string;
+  /** Nothing has this path. */
+  readonly missing: boolean;
 }
 
 const isMissing = (thrown: unknown): boolean =>
@@ -32,6 +34,7 @@ async function filesOf(path: string): Promise<readonly string[]> {
 async function load(path: string): Promise<Result<Loaded, string>> {
   const found: PublicKey[] = [];
   const texts: string[] = [];
+  let missing = false;
   try {
     for (const file of await filesOf(path)) {
       const bytes = await readFile(file);
@@ -44,9 +47,10 @@ async function load(path: string): Promise<Result<Loaded, string>> {
     // What is gone holds no keys; it is looked for again.
     if (!isMissing(thrown)) return err(`${path} can't be read`);
     if (texts.length > 0) return err(`${path} changed while it was read`);
+    missing = true;
   }
   const keys = keysByKid(found);
-  return keys.ok ? ok({ keys: keys.value, digest: sha256Hex(JSON.stringify(texts)) }) : keys;
+  return keys.ok ? ok({ keys: keys.value, digest: sha256Hex(JSON.stringify(texts)), missing }) : keys;
 }
 
 /**
@@ -81,7 +85,8 @@ export class KeyRing {
   }): Promise<KeyRing> {
     const loaded = await load(options.path);
     if (!loaded.ok) throw new KeyRingError(loaded.error);
-    if (loaded.value.keys.size === 0) throw new KeyRingError(`${options.path} holds no key`);
+    if (loaded.value.keys.size === 0)
+      throw new KeyRingError(`${options.path} ${loaded.value.missing ? "does not exist" : "holds no key"}`);
     const ring = new KeyRing(options, loaded.value);
     options.log.info({ kids: [...loaded.value.keys.keys()] }, "grants are verified with these keys");
     ring.#timer = setInterval(() => void ring.reload(), options.everyMs ?? LOOK_EVERY_MS);
@@ -122,10 +127,16 @@ export class KeyRing {
       this.#fault = loaded.error;
       return;
     }
+    const wasFaulty = this.#fault !== undefined;
     this.#fault = undefined;
-    if (loaded.value.digest === this.#loaded.digest) return;
+    if (loaded.value.digest === this.#loaded.digest) {
+      if (wasFaulty) this.#log.info({}, "the key files are good again: the keys are the same");
+      return;
+    }
     this.#loaded = loaded.value;
-    this.#log.info({ kids: [...loaded.value.keys.keys()] }, "the keys have changed");
+    const kids = [...loaded.value.keys.keys()];
+    if (kids.length === 0) this.#log.warn({}, "no key is left: every grant is refused");
+    else this.#log.info({ kids }, "the keys have changed");
     for (const listener of this.#listeners) listener();
   }
 }

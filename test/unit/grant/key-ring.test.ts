@@ -69,7 +69,7 @@ describe("a key ring", () => {
 
   it("is not opened on what does not exist, or on one name for two keys", async () => {
     const folder = await makeFolder();
-    await expect(open(`${folder}/none`)).rejects.toThrow(/holds no key/);
+    await expect(open(`${folder}/none`)).rejects.toThrow(/does not exist/);
     const [first, second] = await Promise.all([makeKey(), makeKey()]);
     await writeKey(folder, "a.json", first.jwk);
     await writeKey(folder, "b.json", { ...second.jwk, kid: first.kid });
@@ -121,6 +121,31 @@ describe("a key ring", () => {
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain("key.json is not JSON");
     expect(lines[0]).not.toContain(key.jwk.d);
+  });
+
+  it("tells when a file that was not good is, though its keys are the same", async () => {
+    const folder = await makeFolder();
+    const key = await makeKey();
+    await writeKey(folder, "key.json", key.jwk);
+    const lines: string[] = [];
+    const ring = await open(folder, { ...silentLog, info: (_fields, message) => lines.push(message) });
+    const bad = await writeKey(folder, "other.json", "{");
+    await ring.reload();
+    await rm(bad);
+    await ring.reload();
+    await ring.reload();
+    expect(lines.slice(1)).toEqual(["the key files are good again: the keys are the same"]);
+  });
+
+  it("warns when no key is left", async () => {
+    const key = await makeKey();
+    const path = await writeKey(await makeFolder(), "key.json", key.jwk);
+    const lines: string[] = [];
+    const ring = await open(path, { ...silentLog, warn: (_fields, message) => lines.push(message) });
+    await rm(path);
+    await ring.reload();
+    await ring.reload();
+    expect(lines).toEqual(["no key is left: every grant is refused"]);
   });
 
   it("keeps its keys while a file can't be read", async () => {
