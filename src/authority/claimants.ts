@@ -10,6 +10,7 @@ import { checkIncarnation } from "../core/worker/incarnation.ts";
 import { denyPlacement } from "../core/worker/placement.ts";
 import type { Slot, WorkerRecord } from "../core/worker/record.ts";
 import { countOpenSlots } from "../core/worker/slots.ts";
+import { workerKey } from "../store/keys.ts";
 import { abilityOf, type Ability, type Needs } from "../store/projection/ability.ts";
 import type { SlotGrab, Slots } from "./slots.ts";
 import { isRegisteredId, workerNotFound, type WorkerRecords, type WorkerAsked } from "./worker-records.ts";
@@ -46,6 +47,7 @@ const passing: readonly Ineligibility["reason"][] = ["capacity", "pool_capacity"
 class RegisteredClaimant implements Claimant {
   readonly ability: Ability;
   readonly #asked: WorkerAsked;
+  readonly #key: string;
   readonly #records: WorkerRecords;
   readonly #slots: Slots;
   /** The name of its kind, and what it was derived from: thousands of workers may be looked at for one piece of work. */
@@ -56,6 +58,7 @@ class RegisteredClaimant implements Claimant {
 
   constructor(asked: WorkerAsked, parts: { readonly records: WorkerRecords; readonly slots: Slots }) {
     this.#asked = asked;
+    this.#key = workerKey(asked, asked.workerId);
     this.#records = parts.records;
     this.#slots = parts.slots;
     const nameOfKind = (): string => this.#nameOfKind();
@@ -72,7 +75,7 @@ class RegisteredClaimant implements Claimant {
   }
 
   free(): number {
-    const held = this.#records.present(this.#asked);
+    const held = this.#records.presentAt(this.#key);
     if (held === undefined || this.superseded() !== undefined || !this.#slots.areKnown(held)) return 0;
     const record = held.value;
     if (record.lifecycle !== "READY" || record.health !== "HEALTHY") return 0;
@@ -80,7 +83,7 @@ class RegisteredClaimant implements Claimant {
   }
 
   grab(need: PlacementNeed): SlotGrab | "none" {
-    const held = this.#records.present(this.#asked);
+    const held = this.#records.presentAt(this.#key);
     if (held === undefined || this.#findIneligibility(need) !== undefined) return "none";
     const poolId = need.placement?.poolId;
     const pool = poolId === undefined ? undefined : this.#records.presentPool(this.#asked, poolId);
@@ -88,7 +91,7 @@ class RegisteredClaimant implements Claimant {
   }
 
   superseded(): Refusal | undefined {
-    const record = this.#records.viewed(this.#asked)?.value;
+    const record = this.#records.presentAt(this.#key)?.value;
     return record === undefined ? undefined : checkIncarnation(record, this.#asked.incarnation);
   }
 
@@ -109,8 +112,8 @@ class RegisteredClaimant implements Claimant {
 
   /** The worker as it is now; nothing once a later process has its name. */
   #record(): WorkerRecord | undefined {
-    const record = this.#records.viewed(this.#asked)?.value;
-    return this.superseded() === undefined ? record : undefined;
+    const record = this.#records.presentAt(this.#key)?.value;
+    return record === undefined || checkIncarnation(record, this.#asked.incarnation) !== undefined ? undefined : record;
   }
 
   #poolOf({ placement }: Needs): PoolSeen | undefined {

@@ -83,7 +83,8 @@ export class WaitingWorkers {
     const without = new Set<string>();
     for (const worker of this.#queues.get(queue) ?? []) {
       const ability = worker.ability.name;
-      if (worker.max <= 0 || without.has(ability)) continue;
+      // Looked at last: how much room a worker has takes longer to find out than of what kind it is.
+      if (without.has(ability) || worker.max <= 0) continue;
       const candidates = pick(worker);
       if (candidates.length === 0) {
         without.add(ability);

@@ -25,6 +25,8 @@ export const isRegisteredId = (workerId: string): boolean => /^worker_[0-9a-f]{2
 export const workerNotFound = (workerId: string): MandateError =>
   MandateError.of(refuse("WORKER_NOT_FOUND", "no such worker", { workerId }));
 
+const isPresent = <Value>(held: Held<Value> | undefined): held is HeldValue<Value> => held?.value !== undefined;
+
 /** Reads workers and pools for decisions: from the view, or from the store when it must be sure. */
 export class WorkerRecords {
   readonly #store: Store;
@@ -56,8 +58,13 @@ export class WorkerRecords {
 
   /** The worker as the view has it, unless it was removed. */
   present(asked: WorkerAsked): HeldValue<WorkerRecord> | undefined {
-    const held = this.viewed(asked);
-    return held?.value === undefined ? undefined : { ...held, value: held.value };
+    return this.presentAt(workerKey(asked, asked.workerId));
+  }
+
+  /** {@link present}, by the worker's key. */
+  presentAt(key: string): HeldValue<WorkerRecord> | undefined {
+    const held = this.#projection.registry.workers.get(key);
+    return isPresent(held) ? held : undefined;
   }
 
   /** A pool that a workload of this scope may name, as the view has it. */

@@ -67,4 +67,20 @@ describe("workers that wait", () => {
     expect(log).toEqual(["0: workload_0"]);
     expect(work.asked).toBe(3);
   });
+
+  it("are not asked how much room they have when there is nothing for their kind", () => {
+    const waiting = new WaitingWorkers(new Work().pick);
+    let asked = 0;
+    const worker = { queue, workerId: "w", ability: abilityOf([]), offer: () => undefined, dismiss: () => undefined };
+    for (let index = 0; index < 100; index++)
+      waiting.add({
+        ...worker,
+        get max() {
+          asked += 1;
+          return 1;
+        },
+      });
+    waiting.dispatch(queue);
+    expect(asked).toBe(1);
+  });
 });
