@@ -97,4 +97,46 @@ export const chaosMutants: readonly ChaosMutant[] = [
     seed: 1,
     minutes: 0.5,
   },
+  {
+    name: "revocations-unknown-to-nats",
+    broken: "Who asks over NATS is let do what his grant said before it was revoked.",
+    rule: "4.2",
+    edits: [
+      {
+        file: "src/authority/access.ts",
+        find: `      revocations: projection.revocations,\n      request: {`,
+        replace: `      revocations: ask.from.door === "nats" ? { fateOf: () => undefined } : projection.revocations,\n      request: {`,
+      },
+    ],
+    foundBy: ["revoked-means-over"],
+    scenario: "grants",
+    seed: 3,
+    minutes: 0.5,
+  },
+  {
+    name: "scope-of-the-query",
+    broken: "A list is of the tenant that the query names, whoever's the grant is.",
+    rule: "4.3",
+    edits: [
+      {
+        file: "src/http/access.ts",
+        find: `    if (query.get(name)?.some((value) => value !== bearer.grant[name]) === true) throw foreign(name);\n    bound.set(name, [bearer.grant[name]]);`,
+        replace: `    bound.set(name, query.get(name) ?? [bearer.grant[name]]);`,
+      },
+      {
+        file: "src/http/access.ts",
+        find: `  return { ...caller, scope: { tenantId, applicationId }, grant: snapshotOf(grant, chain) };`,
+        replace: `  return { ...caller, ...(scope === undefined ? {} : { scope }), grant: snapshotOf(grant, chain) };`,
+      },
+      {
+        file: "src/http/access.ts",
+        find: `  if (bearer === undefined) return () => true;\n  const from`,
+        replace: `  return () => true;\n  const from`,
+      },
+    ],
+    foundBy: ["tenants-apart"],
+    scenario: "grants",
+    seed: 3,
+    minutes: 0.5,
+  },
 ];
