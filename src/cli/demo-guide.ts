@@ -48,7 +48,7 @@ export function renderGuide(cluster: RunningCluster, work: DemoWorkloads): strin
       ? []
       : [
           [
-            "Kill the worker; the long piece goes on from its last checkpoint once its lease is over",
+            "Kill the worker; the long piece goes on from its last checkpoint as soon as another has its place",
             [`kill -9 ${workerPid}`, one(`/v1/workloads/${work.long.workloadId}`)],
           ] as const,
         ]),

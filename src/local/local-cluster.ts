@@ -128,6 +128,13 @@ export class LocalCluster {
     return this.#nats.urls;
   }
 
+  /** What `mandate doctor` has to be told to look at this cluster's store. */
+  get storeFlags(): string {
+    const servers = this.#nats.urls.map((url) => url.replace("nats://", "")).join(",");
+    const monitors = this.#nats.servers.map(({ monitorUrl }) => monitorUrl).join(",");
+    return `--epoch ${EPOCH} --nats ${servers} --nats-monitor ${monitors}`;
+  }
+
   get nodes(): readonly { readonly name: string; readonly pid: number | undefined; readonly url: string }[] {
     return this.#nodes.map(({ name, pid, url }) => ({ name, pid, url }));
   }

@@ -86,7 +86,13 @@ async function showDemo(cluster: LocalCluster, progress: ProgressLine): Promise<
 /** What runs where, for whoever wants to look closer. */
 function describe(cluster: LocalCluster, directory: string): string {
   const nodes = cluster.nodes.map(({ name, pid, url }) => `${name} ${url} (pid ${pid})`).join(", ");
-  return `  nodes    ${nodes}\n  NATS     ${cluster.natsUrls.join(", ")}\n  data     ${directory}\n`;
+  return [
+    `  nodes    ${nodes}`,
+    `  NATS     ${cluster.natsUrls.join(", ")}`,
+    `  data     ${directory}`,
+    `  look     npx mandate doctor ${cluster.storeFlags}`,
+    "",
+  ].join("\n");
 }
 
 /**

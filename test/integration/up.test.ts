@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { authorityProgram } from "../../cluster/authority-program.ts";
 import { freePorts } from "../../cluster/free-ports.ts";
 import { demoScope } from "../../src/cli/demo-work.ts";
 import { connect } from "../../src/sdk/client.ts";
@@ -55,6 +56,12 @@ test("it does sample work of each kind, heals what is killed, and leaves nothing
   const approve = first.output.split("\n").find((line) => line.includes("/decision")) ?? "";
   const { stdout } = await run("bash", ["-c", approve]);
   expect(JSON.parse(stdout)).toMatchObject({ decision: { outcome: "approved" }, replayed: false });
+
+  const [, doctor = ""] = /npx mandate (doctor .+)/.exec(first.output) ?? [];
+  const { program, arguments: before } = authorityProgram();
+  const looked = await run(program, [...before, ...doctor.split(" ")]);
+  expect(looked.stdout).toContain("the store of epoch local has format");
+  expect(looked.stdout).not.toContain("not looked at");
 
   const [, nodePid = ""] = /kill -9 (\d+)/.exec(first.output) ?? [];
   process.kill(Number(nodePid), "SIGKILL");
