@@ -199,7 +199,7 @@ export const settings = {
     flag: "epoch",
     shape: z.string().regex(/^[A-Za-z0-9-]{1,32}$/, "must be 1 to 32 of A-Z a-z 0-9 -"),
     initial: "main",
-    doc: "Names the data. Two deployments on one NATS need two epochs; a store that is made anew needs a new one.",
+    doc: "Names the data. Two deployments on one NATS need two epochs, and two accounts, since workers do not name an epoch; a store that is made anew needs a new one.",
   }),
   shards: setting({
     variable: "MANDATE_SHARDS",
