@@ -42,9 +42,9 @@ function start(...args: readonly string[]): ChildProcess {
   said = "";
   child = spawn(program.program, [...program.arguments, "worker", ...place, ...args], {
     env: { ...process.env, FOLDER: directory },
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
-  child.stderr?.on("data", (data: Buffer) => (said += data.toString()));
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (data: Buffer) => (said += data.toString()));
   return child;
 }
 
@@ -112,6 +112,17 @@ test("a program sees the variables that are named, commits its progress, and goe
   start("--nats", nats(), "--env", "FOLDER", "--exec", "sh", "-c", script);
   const { workloadId } = await setting.admit({ retryPolicy: { initialDelayMs: 0, retryOn: ["exit_code"] } });
   expect((await setting.client.result(workloadId)).result?.output).toBe(`${directory}, then done`);
+});
+
+test("the demo's worker whose name another takes says so in its log and ends with 1, without a stack trace", async () => {
+  const first = start("--nats", nats(), "--name", "twice");
+  const { workloadId } = await setting.admit({ input: { kind: "plain", subject: "order 1" } });
+  expect((await setting.client.result(workloadId)).state).toBe("SUCCEEDED");
+  const ended = once(first, "close");
+  start("--nats", nats(), "--name", "twice");
+  expect(await ended).toEqual([1, null]);
+  expect(said).toMatch(/"code":"WORKER_SUPERSEDED".*"msg":"the worker is refused"/);
+  expect(said).not.toMatch(/\n +at /);
 });
 
 test("the command says once that NATS is away, and once that it is back", async () => {
