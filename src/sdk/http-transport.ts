@@ -1,7 +1,7 @@
 import { MandateError } from "../core/errors.ts";
 import type { Subject } from "../core/subject.ts";
 import { persist, type TryOutcome } from "./persistence.ts";
-import { errorOfProblem } from "./problem.ts";
+import { errorOfProblem, isUntrusted } from "./problem.ts";
 
 export interface HttpTransportOptions {
   /** Base addresses of nodes or of what stands in front of them, such as `http://127.0.0.1:7700`. At least one. */
@@ -170,8 +170,8 @@ export class HttpTransport {
 
   #lost(thrown: unknown, place: number): TryOutcome<never> {
     this.#moveOn(place);
-    const sent = !systemCodes(thrown).some((code) => UNSENT_CODES.has(code));
-    return { kind: "lost", sent, cause: thrown };
+    const reason = systemCodes(thrown).find((code) => UNSENT_CODES.has(code) || isUntrusted(code));
+    return { kind: "lost", sent: reason === undefined, reason, cause: thrown };
   }
 
   /** Calls that fail together leave a server once, not once each. */

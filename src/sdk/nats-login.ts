@@ -2,6 +2,7 @@ import { AuthorizationError, credsAuthenticator, nkeyAuthenticator, type TlsOpti
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { MandateError } from "../core/errors.ts";
 import { workerInboxPrefix, type WorkerScope } from "../wire/nats-rights.ts";
+import { isUntrusted } from "./problem.ts";
 
 /** Who a worker is to NATS, and how it makes sure of NATS. Plain data: a second thread connects with it as well. */
 export interface NatsLogin {
@@ -47,16 +48,12 @@ export function loginOptions(login: NatsLogin, worker: WorkerScope): NodeConnect
   };
 }
 
-/** What Node says of a server's certificate that it does not trust. */
-const UNTRUSTED =
-  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_[A-Z_]+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
-
 /** The refusal, when trying to connect once more would not help. */
 export function refusalOfDial(thrown: unknown): MandateError | undefined {
   if (thrown instanceof AuthorizationError)
     return new MandateError("WORKLOAD_UNAUTHORIZED", "NATS does not take the credentials", { cause: thrown });
   for (let cause = thrown; cause instanceof Error; cause = cause.cause)
-    if ("code" in cause && typeof cause.code === "string" && UNTRUSTED.test(cause.code))
+    if ("code" in cause && typeof cause.code === "string" && isUntrusted(cause.code))
       return new MandateError("WORKLOAD_UNAUTHORIZED", `NATS's certificate is not trusted: ${cause.code}`, {
         cause: thrown,
       });

@@ -8,8 +8,8 @@ export type TryOutcome<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   /** A server refused it. `retryAfterMs`: when it asks to be tried again. */
   | { readonly kind: "refused"; readonly error: MandateError; readonly retryAfterMs?: number | undefined }
-  /** No answer. `sent: false`: it surely reached nobody. */
-  | { readonly kind: "lost"; readonly sent: boolean; readonly cause: unknown };
+  /** No answer. `sent: false`: it surely reached nobody; `reason` is what the system calls that. */
+  | { readonly kind: "lost"; readonly sent: boolean; readonly reason?: string | undefined; readonly cause: unknown };
 
 export interface Persistence {
   /** How long to keep trying, ms. */
@@ -26,7 +26,8 @@ const INTERNAL_ERRORS_MAX = 3;
 
 function refusalOf(outcome: Exclude<TryOutcome<never>, { readonly kind: "answered" }>): MandateError {
   if (outcome.kind === "refused") return outcome.error;
-  const message = outcome.sent ? "no answer came" : "no server could be reached";
+  const reason = outcome.reason === undefined ? "" : `: ${outcome.reason}`;
+  const message = outcome.sent ? "no answer came" : `no server could be reached${reason}`;
   return new MandateError("AUTHORITY_NOT_READY", message, { cause: outcome.cause });
 }
 

@@ -36,3 +36,9 @@ export const isPassing = (error: MandateError): boolean =>
   error.code === "WORKLOAD_OUTCOME_UNKNOWN" ||
   error.code === "WORKLOAD_CONFLICT" ||
   error.code === "INTERNAL_ERROR";
+
+const UNTRUSTED =
+  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_[A-Z_]+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
+
+/** Whether a code of Node's says that a server's certificate is not trusted: then nothing was said to that server. */
+export const isUntrusted = (code: string): boolean => UNTRUSTED.test(code);

@@ -20,6 +20,7 @@ import { poll } from "../../cluster/poll.ts";
 import { assert } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { startHttpServer, type HttpServer } from "../../src/http/server.ts";
+import { connect } from "../../src/sdk/client.ts";
 import { issueCertificate, makeCertificateAuthority, type Certificate } from "../../src/secure/certificates.ts";
 import { createTestCluster } from "../../src/testing.ts";
 
@@ -78,6 +79,16 @@ test("with a certificate a node answers under TLS, to who trusts it, and not oth
   plain.write("GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   await once(plain, "close");
   expect(heard).not.toContain("HTTP/1.1 200");
+});
+
+test("a client that does not trust the certificate is told so, and that nothing happened", async () => {
+  const server = await serve(newCertificate("first"));
+  const client = connect({ url: server.url, subject: { kind: "human", id: "ada" }, deadlineMs: 1 });
+  const target = { kind: "subject", subject: { kind: "agent", id: "helper" } } as const;
+  await expect(client.revoke({ target })).rejects.toMatchObject({
+    code: "AUTHORITY_NOT_READY",
+    message: expect.stringMatching(/^no server could be reached: (UNABLE_TO_|SELF_SIGNED_)/) as string,
+  });
 });
 
 test("another certificate is shown from the next connection on, and a bad one never", async () => {
