@@ -6,9 +6,11 @@
 import { NatsContainer, type StartedNatsContainer } from "@testcontainers/nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePorts } from "../../cluster/free-ports.ts";
+import { poll } from "../../cluster/poll.ts";
+import { assert } from "../../src/base/assert.ts";
 import { utf8 } from "../../src/base/bytes.ts";
 import { openJetstreamStore, type JetstreamStore } from "../../src/store/jetstream/jetstream-store.ts";
-import type { Commit } from "../../src/store/store.ts";
+import { StoreUnavailable, type Commit } from "../../src/store/store.ts";
 import { firstShard } from "../integration/store-setting.ts";
 import { missingEngine, NATS_IMAGE } from "./docker.ts";
 
@@ -18,13 +20,27 @@ const COMMITS = 50;
 
 const missing = await missingEngine();
 
+/** The container's port may answer a little after the container says that it runs. */
+async function openInTime(options: Parameters<typeof openJetstreamStore>[0]): Promise<JetstreamStore> {
+  const opened = await poll(
+    () =>
+      openJetstreamStore(options).catch((thrown: unknown) => {
+        if (thrown instanceof StoreUnavailable) return undefined;
+        throw thrown;
+      }),
+    { timeoutMs: 30_000, intervalMs: 200 },
+  );
+  assert(opened !== undefined, "the container answers within half a minute");
+  return opened;
+}
+
 describe.skipIf(missing !== undefined)("a store on a nats-server in a container", () => {
   let container: StartedNatsContainer;
   const stores: JetstreamStore[] = [];
 
   const open = async (clientId: string, create: boolean): Promise<JetstreamStore> => {
     const { servers, user, pass } = container.getConnectionOptions();
-    const store = await openJetstreamStore({
+    const store = await openInTime({
       servers: [String(servers)],
       connection: { user: user ?? "", pass: pass ?? "" },
       epoch: "container",

@@ -112,8 +112,11 @@ export class ComposeStack {
     const examine = ["exec", await this.#idOf("authority-3"), "node", "/app/dist/src/main.js", "doctor", "--json"];
     // It ends with 1 while something is to be mended.
     const report = await docker(examine).catch(() => `{"checks":[]}`);
-    const { checks } = JSON.parse(report) as { readonly checks: readonly { readonly verdict: string }[] };
-    return checks.length > 0 && checks.every(({ verdict }) => verdict === "ok");
+    const { checks } = JSON.parse(report) as {
+      readonly checks: readonly { readonly name: string; readonly verdict: string }[];
+    };
+    // Nobody shows credentials in open mode, so there is nothing to say of access.
+    return checks.length > 0 && checks.every(({ name, verdict }) => verdict === (name === "access" ? "skipped" : "ok"));
   }
 
   /** Ends containers, all at the same time. */
