@@ -37,7 +37,7 @@ export const chaosMutants: readonly ChaosMutant[] = [
     foundBy: ["refused-effects"],
     scenario: "partitions",
     seed: 1,
-    minutes: 0.5,
+    minutes: 1,
   },
   {
     name: "lagging-replica-believed",
