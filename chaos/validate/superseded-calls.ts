@@ -36,6 +36,10 @@ interface Told {
 const incarnationIn = (call: CallFact): string | undefined =>
   textOf(fieldsOf(fieldsOf(fieldsOf(call.answer)["worker"])["incarnation"])["id"]);
 
+/** A poll that ended without work, for one that may have gone: nobody was given anything. */
+const gaveNothing = ({ call, answer }: CallFact): boolean =>
+  call === "claimNext" && Array.isArray(answer) && answer.length === 0;
+
 /** A call that was made under a process's name after its successor had been answered must not be carried out. */
 function checkLate(
   call: CallFact,
@@ -43,7 +47,7 @@ function checkLate(
   how: { readonly beginning: number; readonly findings: Findings },
 ): void {
   const later = told.find(({ at, beginning }) => at < call.startedAt && beginning > how.beginning);
-  if (later === undefined) return;
+  if (later === undefined || gaveNothing(call)) return;
   how.findings.violation(
     `${call.call} ${call.id} of a superseded process was acknowledged; its successor, of revision ${later.beginning}, had been`,
     { evidence: call },

@@ -157,10 +157,12 @@ export class ClaimNext {
   /** The last look before an empty answer: it must be at least as new as the request (contract 5.4). */
   async #last(taking: Taking): Promise<Answered<readonly Claim[]>> {
     if (this.#hasGone(taking.context)) return { answer: [] };
+    const isNew = await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
+    // A view that stays behind may not have the process that took this one's name.
+    if (!isNew) await taking.claimant.refresh();
+    if (this.#hasGone(taking.context)) return { answer: [] };
     const superseded = taking.claimant.superseded();
     if (superseded !== undefined) throw MandateError.of(superseded);
-    const isNew = await this.#options.viewSince(taking.shard, taking.since, BARRIER_MS);
-    if (this.#hasGone(taking.context)) return { answer: [] };
     this.#options.projection.index.promoteDue();
     const picked = isNew ? this.#options.picker.pick({ ...this.#wishOf(taking), steal: true }) : [];
     // An earlier try of the same request may have taken something while this one waited.

@@ -25,6 +25,8 @@ export interface Claimant {
   grab(need: PlacementNeed): SlotGrab | "none" | undefined;
   /** The refusal once a later process has taken his name, as the view has it: he waits in vain. */
   superseded(): Refusal | undefined;
+  /** Reads his record from the store, where the view can't be made newer than his request (contract 5.4). */
+  refresh(): Promise<void>;
 }
 
 /** What a claim's event tells of its slots. */
@@ -38,6 +40,7 @@ const unregistered = (capabilities: readonly string[]): Claimant => ({
   free: () => Number.POSITIVE_INFINITY,
   grab: () => undefined,
   superseded: () => undefined,
+  refresh: () => Promise.resolve(),
 });
 
 /** Conditions that pass by themselves: a worker may wait for their end. */
@@ -93,6 +96,10 @@ class RegisteredClaimant implements Claimant {
   superseded(): Refusal | undefined {
     const record = this.#records.presentAt(this.#key)?.value;
     return record === undefined ? undefined : checkIncarnation(record, this.#asked.incarnation);
+  }
+
+  async refresh(): Promise<void> {
+    await this.#records.fresh(this.#asked);
   }
 
   /** Workers of one kind may be given the same: what tells them apart is whether they are free. */

@@ -11,6 +11,15 @@ async function steps(count: number): Promise<void> {
 
 /** Contract 2 where calls about one worker meet, or where a node decides on slots that it has not seen yet. */
 export function describeWorkerRaces(stage: Stage): void {
+  it("refuses the request of a superseded process also at a node that has not heard of its successor", async () => {
+    const crew = new Crew(stage);
+    const { a, b } = crew.scene;
+    const worker = await crew.ready({ incarnation: "one" });
+    await crew.scene.cluster.hold(b);
+    await crew.register({ incarnation: "two" }, a);
+    expect((await refusal(crew.next(worker, { incarnation: "one" }, b))).code).toBe("WORKER_SUPERSEDED");
+  });
+
   it("loses no registration to a reconciliation that was under way", async () => {
     const crew = new Crew(stage);
     const { b } = crew.scene;
