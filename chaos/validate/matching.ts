@@ -79,12 +79,15 @@ export class Matching {
     }
   }
 
-  /** Claims that no answer named, by the worker that got them. */
+  /**
+   * Claims that no answer named, by the worker that got them. That a call which was refused as definite asked for the same
+   * explains nothing.
+   */
   #untoldClaims(): ReadonlyMap<string, readonly Version[]> {
     const untold = new Map<string, Version[]>();
     for (const { versions } of this.#workloads.values())
       for (const version of versions) {
-        if (version.command !== "claim" || this.#authors.has(version)) continue;
+        if (version.command !== "claim" || this.authorsOf(version).some(({ kind }) => kind !== "refused")) continue;
         const known = untold.get(version.claim?.workerId ?? "");
         if (known === undefined) untold.set(version.claim?.workerId ?? "", [version]);
         else known.push(version);

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tellHealthy } from "../../chaos/fixtures/healthy.ts";
+import { Story, STORY_LEASE_MS } from "../../chaos/fixtures/story.ts";
 import { violations } from "../../chaos/fixtures/violations.ts";
 import type { HistoryLine, Verdict } from "../../chaos/history.ts";
 import { seededRandom } from "../../src/base/random.ts";
@@ -91,6 +92,26 @@ describe("a single corrupted value of a committed record", () => {
       if (foundBy(await judgeLines(lines)).length === 0) missed.push(`${index} ${path.join(".")}`);
     }
     expect(missed).toEqual([]);
+  });
+});
+
+describe("a claim that nobody was told of", () => {
+  const poll = { tenantId: "acme", applicationId: "invoices", workerId: "w1", max: 1, leaseMs: STORY_LEASE_MS };
+  const lines = (hasPoll: boolean): readonly HistoryLine[] => {
+    const story = new Story();
+    const id = story.admit("a");
+    story.refuse("claim", { workloadId: id, workerId: "w1", leaseMs: STORY_LEASE_MS }, "WORKER_SUPERSEDED");
+    if (hasPoll) story.call("claimNext", poll, { kind: "unknown", cause: "no answer" });
+    story.commit(story.claimed(story.record(id), "w1"));
+    return story.lines();
+  };
+
+  it("is a poll's that was not answered, although the same worker was refused that very work", async () => {
+    expect(foundBy(await judgeLines(lines(true)))).not.toContain("refused-effects");
+  });
+
+  it("is the refused call's where nobody else asked", async () => {
+    expect(foundBy(await judgeLines(lines(false)))).toContain("refused-effects");
   });
 });
 
