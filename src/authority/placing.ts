@@ -33,27 +33,20 @@ export interface PlacedClaim extends Omit<WorkerAsked, keyof Scope> {
   readonly start?: boolean | undefined;
 }
 
-const textsOf = (evidence: { readonly [name: string]: string | number }): { readonly [name: string]: string } =>
-  Object.fromEntries(Object.entries(evidence).map(([name, value]) => [name, String(value)]));
+export interface PlacingOptions {
+  readonly records: Records;
+  readonly workerRecords: WorkerRecords;
+  readonly slots: Slots;
+  readonly instant: () => Instant;
+  /** Waits until the view is newer than the call; throws when it can't be had. */
+  readonly viewIsNew: () => Promise<void>;
+}
 
 /** Who may run what (contract 2.3). */
 export class Placing {
-  readonly #options: {
-    readonly records: Records;
-    readonly workerRecords: WorkerRecords;
-    readonly slots: Slots;
-    readonly instant: () => Instant;
-    readonly viewIsNew: () => Promise<void>;
-  };
+  readonly #options: PlacingOptions;
 
-  constructor(options: {
-    readonly records: Records;
-    readonly workerRecords: WorkerRecords;
-    readonly slots: Slots;
-    readonly instant: () => Instant;
-    /** Waits until the view is newer than the call; throws when it can't be had. */
-    readonly viewIsNew: () => Promise<void>;
-  }) {
+  constructor(options: PlacingOptions) {
     this.#options = options;
   }
 
@@ -95,7 +88,7 @@ export class Placing {
         grab = slots.grab(held, poolId === undefined ? undefined : workerRecords.presentPool(asked, poolId));
         if (grab === undefined) return refused(allTried(worker.workerId));
         const placement = place(record, [workerRecords.seen(worker)], { pool, evaluatedAt: instant.now });
-        const evidence = { ...slotEvidence(grab.slots), ...textsOf(evidenceOfPlacement(placement)) };
+        const evidence = { ...slotEvidence(grab.slots), ...evidenceOfPlacement(placement) };
         const command = { ...request, capabilities: worker.grantedCapabilities, evidence };
         const decision = decideClaim(record, command, { ...instant, dependencies: dependencyStatesOf(seen) });
         claim = decision.ok ? decision.answer : undefined;

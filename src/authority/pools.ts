@@ -22,24 +22,20 @@ interface PoolAsked {
 const poolNotFound = (poolId: string): MandateError =>
   MandateError.of(refuse("WORKER_POOL_NOT_FOUND", "no such pool", { poolId }));
 
+export interface PoolsOptions {
+  readonly workerRecords: WorkerRecords;
+  readonly changes: WorkerChanges;
+  readonly projection: Projection;
+  readonly now: () => number;
+  /** Waits until the view is newer than the call; throws when it can't be had. */
+  readonly viewIsNew: () => Promise<void>;
+}
+
 /** The calls about pools (contract 2.2). */
 export class Pools {
-  readonly #options: {
-    readonly workerRecords: WorkerRecords;
-    readonly changes: WorkerChanges;
-    readonly projection: Projection;
-    readonly now: () => number;
-    readonly viewIsNew: () => Promise<void>;
-  };
+  readonly #options: PoolsOptions;
 
-  constructor(options: {
-    readonly workerRecords: WorkerRecords;
-    readonly changes: WorkerChanges;
-    readonly projection: Projection;
-    readonly now: () => number;
-    /** Waits until the view is newer than the call; throws when it can't be had. */
-    readonly viewIsNew: () => Promise<void>;
-  }) {
+  constructor(options: PoolsOptions) {
     this.#options = options;
   }
 

@@ -1,3 +1,4 @@
+import { addTo, removeFrom } from "../base/set-map.ts";
 import { spreadHash } from "../base/hash.ts";
 import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
 import { slotsOfClaim, type ClaimSlots, type SlotPlace } from "../core/worker/claim-slots.ts";
@@ -216,15 +217,3 @@ interface Owner {
   readonly ownerId: string;
   readonly limit: number;
 }
-
-const addTo = (map: Map<string, Set<number>>, name: string, index: number): void => {
-  const indices = map.get(name);
-  if (indices === undefined) map.set(name, new Set([index]));
-  else indices.add(index);
-};
-
-const removeFrom = (map: Map<string, Set<number>>, name: string, index: number): void => {
-  const indices = map.get(name);
-  indices?.delete(index);
-  if (indices?.size === 0) map.delete(name);
-};

@@ -1,3 +1,4 @@
+import { isMembers } from "../base/members.ts";
 import { calculateJwkThumbprint, importJWK, type CryptoKey, type JWK } from "jose";
 import { isUtf8 } from "node:buffer";
 import { err, ok, type Result } from "../base/result.ts";
@@ -10,11 +11,6 @@ export interface PublicKey {
   readonly jwk: JWK;
   readonly key: CryptoKey;
 }
-
-type Members = { readonly [name: string]: unknown };
-
-const isMembers = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const KEY_BYTES = 32;
 

@@ -1,3 +1,4 @@
+import { isMembers, type Members } from "../base/members.ts";
 import type { AccessObject, Bearer, WorkloadTraits } from "../authority/access.ts";
 import type { CallContext } from "../authority/api.ts";
 import type { Result } from "../base/result.ts";
@@ -6,7 +7,6 @@ import type { Capability } from "../core/grant/capabilities.ts";
 import { snapshotOf } from "../core/grant/snapshot.ts";
 import type { Subject } from "../core/subject.ts";
 import type { HttpContext } from "./context.ts";
-import { isMembers, type Members } from "./members.ts";
 import { readPathId, readScope } from "./request.ts";
 import type { Exchange, HttpRoute } from "./route.ts";
 

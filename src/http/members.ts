@@ -1,3 +1,4 @@
+import { isMembers, type Members } from "../base/members.ts";
 import type { WorkloadTraits } from "../authority/access.ts";
 import type { CallContext } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
@@ -9,12 +10,6 @@ import { identifier, subject as subjectShape } from "../wire/shapes.ts";
 import { invalidAt } from "./answer.ts";
 
 /** Members that the route or the headers settle. A body may repeat them, and may not contradict them. */
-
-export type Members = Readonly<Record<string, unknown>>;
-
-/** A JSON object; anything else is left to the shapes, which name it. */
-export const isMembers = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The subject of the header, in the place of a member that should name it. A malformed member stays: the shape names it.

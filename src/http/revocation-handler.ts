@@ -1,8 +1,9 @@
+import { isMembers, type Members } from "../base/members.ts";
 import { MandateError } from "../core/errors.ts";
 import { contextOf, withOwner } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { bindRequestId, isMembers, type Members } from "./members.ts";
+import { bindRequestId } from "./members.ts";
 import { readRequestId } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { revisionOf } from "./workload-handlers.ts";

@@ -1,9 +1,10 @@
+import { isMembers, type Members } from "../base/members.ts";
 import type { CallName } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { authorize, contextOf, withOwner } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { bindRequestId, isMembers, optionalMembers, type Members } from "./members.ts";
+import { bindRequestId, optionalMembers } from "./members.ts";
 import { readPathId, readRequestId, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { revisionOf } from "./workload-handlers.ts";

@@ -1,3 +1,4 @@
+import { isMembers } from "../base/members.ts";
 import type { Answered } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { settledStates } from "../core/workload/states.ts";
@@ -6,7 +7,7 @@ import { renderItem } from "../wire/problem.ts";
 import { authorize, contextOf, mayShow, scopedContextOf, withOwner } from "./access.ts";
 import { answerJson, invalidAt, type HttpAnswer } from "./answer.ts";
 import { readJsonBody } from "./body.ts";
-import { fillAdmission, isMembers, traitsOfDraft } from "./members.ts";
+import { fillAdmission, traitsOfDraft } from "./members.ts";
 import { parseSubject, readPathId, readRequestId, renderPosition, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
 import { resultQuery } from "./schemas.ts";

@@ -1,3 +1,4 @@
+import { isMembers, type Members } from "../base/members.ts";
 import type { AccessObject, Bearer } from "../authority/access.ts";
 import type { Answered, CallContext, CallName } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
@@ -66,11 +67,6 @@ const scopedVerbs: readonly ServedVerb[] = [
 
 /** Whose work it is. */
 export type Scope = NonNullable<CallContext["scope"]>;
-
-type Members = Readonly<Record<string, unknown>>;
-
-const isMembers = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** One request, as far as it is understood before its shape is checked. */
 export interface WorkRequest {

@@ -24,3 +24,10 @@ export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener("abort", end, { once: true });
   });
 }
+
+/** Fulfilled once the signal has aborted. Never rejects. */
+export const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

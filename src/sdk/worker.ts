@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { MandateError, type ErrorCode } from "../core/errors.ts";
 import type { Claim } from "../core/workload/record.ts";
 import { CLAIMS_MAX } from "../wire/limits.ts";
-import { backoffDelayMs, pause } from "./backoff.ts";
+import { aborted, backoffDelayMs, pause } from "./backoff.ts";
 import { Execution } from "./execution.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
 import { Registration } from "./registration.ts";
@@ -31,9 +31,6 @@ const ABANDON_MS = 30_000;
 
 /** Refusals of a request for work that no repetition cures. */
 const finalCodes: readonly ErrorCode[] = ["WORKLOAD_INVALID", "WORKLOAD_UNAUTHORIZED", "WORKER_SUPERSEDED"];
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
 class WorkerLoop implements RunningWorker {
   readonly workerId: string;

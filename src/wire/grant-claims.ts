@@ -1,3 +1,4 @@
+import { sortedSet } from "../base/text-order.ts";
 import { z } from "zod";
 import { err, ok, type Result } from "../base/result.ts";
 import { refuse, type Refusal } from "../core/errors.ts";
@@ -85,7 +86,6 @@ function definedOnly(constraints: z.output<typeof grantConstraints>): GrantConst
   return Object.fromEntries(Object.entries(constraints).filter(([, value]) => value !== undefined));
 }
 
-const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
 const toMs = (value: number): number => Math.round(value * 1000);
 const invalid = (message: string): Refusal => refuse("GRANT_INVALID", message);
 

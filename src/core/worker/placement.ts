@@ -1,3 +1,4 @@
+import { compareText } from "../../base/text-order.ts";
 import { refuse, type Refusal } from "../errors.ts";
 import {
   findIneligibility,
@@ -12,8 +13,6 @@ import { activeOf, type WorkerSeen } from "./slots.ts";
 
 /** Most workers that an explanation names one by one, and most that a claim's evidence does. */
 export const EXPLAINED_WORKERS_MAX = 20;
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 interface Ranked {
   readonly workerId: string;

@@ -1,3 +1,4 @@
+import { sortedSet } from "../../base/text-order.ts";
 import { refuse, type Refusal } from "../errors.ts";
 import { sameValue } from "../workload/same-value.ts";
 import { refuseIssues, type Issue, type PoolDecision } from "./decision.ts";
@@ -24,8 +25,6 @@ export interface PoolMembersCommand {
 
 /** The workers that a command names, as far as they exist, by id. */
 export type KnownWorkers = ReadonlyMap<string, Pick<WorkerRecord, "tenantId" | "applicationId">>;
-
-const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
 
 function findBadPool(request: CreatePoolRequest): Refusal | undefined {
   const { applicationId, name, maxConcurrency } = request;

@@ -1,3 +1,4 @@
+import { sortedSet } from "../../base/text-order.ts";
 import { refuse, type Refusal } from "../errors.ts";
 import { sameSubject, type Subject } from "../subject.ts";
 import type { GrantSnapshot } from "../workload/record.ts";
@@ -67,8 +68,6 @@ type Description = Pick<
   | "capabilityVersion"
   | "grantId"
 >;
-
-const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
 
 const isWhole = (value: number, min: number, max: number): boolean =>
   Number.isSafeInteger(value) && !Object.is(value, -0) && value >= min && value <= max;

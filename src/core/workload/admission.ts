@@ -1,3 +1,4 @@
+import { compareText, sortedSet } from "../../base/text-order.ts";
 import { canonicalJson, type Json } from "../../base/json.ts";
 import { refuse, type Refusal } from "../errors.ts";
 import { sameSubject, type Subject } from "../subject.ts";
@@ -59,10 +60,6 @@ export interface Admission {
   readonly record: WorkloadRecord;
   readonly created: boolean;
 }
-
-const sortedSet = (items: readonly string[]): readonly string[] => [...new Set(items)].sort();
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 function definedOnly<Shape extends object>(shape: Shape): { [Field in keyof Shape]: Exclude<Shape[Field], undefined> } {
   return Object.fromEntries(Object.entries(shape).filter(([, value]) => value !== undefined)) as {

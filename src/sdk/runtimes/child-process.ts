@@ -1,7 +1,7 @@
 import type { Json } from "../../base/json.ts";
 import { MandateError } from "../../core/errors.ts";
 import { defaultResultIdOf } from "../../core/workload/identity.ts";
-import { pause } from "../backoff.ts";
+import { aborted, pause } from "../backoff.ts";
 import { WorkloadFailure, WorkStopped } from "../workload-failure.ts";
 import { childEnvironment, CHECKPOINT_DESCRIPTOR } from "./child-environment.ts";
 import { exitFailure, outputOf } from "./child-ending.ts";
@@ -278,12 +278,6 @@ async function within(timeoutMs: number, awaited: Promise<unknown>): Promise<boo
   waiting.abort();
   return inTime;
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 
 const streamEnd = (stream: ProcessGroup["stdout"]): Promise<void> =>
   new Promise((resolve) => {

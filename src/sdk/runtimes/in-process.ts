@@ -1,6 +1,6 @@
 import type { Json } from "../../base/json.ts";
 import { defaultResultIdOf } from "../../core/workload/identity.ts";
-import { pause } from "../backoff.ts";
+import { aborted, pause } from "../backoff.ts";
 import type { Handler } from "../work-context.ts";
 import { WorkloadFailure } from "../workload-failure.ts";
 import { RuntimeExecutions, type RuntimeExecution } from "./executions.ts";
@@ -79,8 +79,7 @@ class InProcessRuntime implements WorkerRuntime {
       late = false;
     });
     const waiting = new AbortController();
-    const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    const outOfTime = stopped.then(() => pause(this.#settleMs, waiting.signal));
+    const outOfTime = aborted(signal).then(() => pause(this.#settleMs, waiting.signal));
     await Promise.race([handled.catch(() => undefined), outOfTime]);
     waiting.abort();
     // What was finished in spite of a request to stop is a result; what took too long is none.

@@ -1,3 +1,4 @@
+import { compareText } from "../../base/text-order.ts";
 import type { WorkloadRecord } from "../../core/workload/record.ts";
 import type { Entry } from "../store.ts";
 import type { StoredWorkload } from "../../wire/codec.ts";
@@ -24,8 +25,6 @@ export const projectedOf = (shard: number, entry: Entry, stored: StoredWorkload)
   node: entry.provenance["node"],
   action: entry.provenance["action"],
 });
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 /** A record's place in a list or a queue: high priority first, then oldest (contract 1.13, 2.4). */
 export interface Rank {

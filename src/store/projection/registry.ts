@@ -1,3 +1,4 @@
+import { addTo } from "../../base/set-map.ts";
 import type { PoolRecord, Slot, WorkerRecord } from "../../core/worker/record.ts";
 import { decodePool, decodeSlot, decodeWorker, type Stored } from "../../wire/worker-codec.ts";
 import type { Entry } from "../store.ts";
@@ -53,12 +54,6 @@ class HeldMap<Value> {
 
 /** What became of an entry. */
 export type Applied = "new" | "known" | "unreadable";
-
-const addTo = (map: Map<string, Set<string>>, name: string, key: string): void => {
-  const keys = map.get(name);
-  if (keys === undefined) map.set(name, new Set([key]));
-  else keys.add(key);
-};
 
 /** The key of a slot without its index. */
 const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf("."));

@@ -1,3 +1,4 @@
+import { addTo, removeFrom } from "../../base/set-map.ts";
 import { shareText } from "../../base/shared-text.ts";
 import type { DependencyStates } from "../../core/workload/claim.ts";
 import { nextDeadline } from "../../core/workload/deadlines.ts";
@@ -30,18 +31,6 @@ const noDependencies: readonly string[] = [];
 
 const dependenciesOf = ({ dependencies }: WorkloadRecord): readonly string[] =>
   dependencies.length === 0 ? noDependencies : dependencies.map(({ workloadId }) => shareText(workloadId));
-
-const addTo = <Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void => {
-  const set = map.get(key);
-  if (set === undefined) map.set(key, new Set([item]));
-  else set.add(item);
-};
-
-const removeFrom = <Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void => {
-  const set = map.get(key);
-  set?.delete(item);
-  if (set?.size === 0) map.delete(key);
-};
 
 /**
  * Current workloads with their indexes (contract 5.4): by application and state, the ready queues, due leases and

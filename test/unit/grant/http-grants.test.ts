@@ -5,17 +5,23 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NOW } from "./grant-fixtures.ts";
-import { admittedOf, openSecureHttp, verdictOf, work, type Asked, type SecureHttp } from "./secure-http.ts";
+import {
+  admittedOf,
+  ada,
+  bank,
+  openSecureHttp,
+  orders,
+  verdictOf,
+  work,
+  type Asked,
+  type SecureHttp,
+} from "./secure-http.ts";
 
 let secure: SecureHttp;
 beforeEach(async () => {
   secure = await openSecureHttp();
 });
 afterEach(() => secure.close());
-
-const orders = { kind: "service", id: "orders" } as const;
-const ada = { kind: "human", id: "ada" } as const;
-const bank = { tenantId: "bank", resources: [{ kind: "APPLICATION" as const, uri: "flow://shop" }] };
 
 const verdict = async (path: string, how: Asked): Promise<string> => verdictOf(await secure.ask(path, how));
 const admit = async (token: string, changes: object = {}) =>

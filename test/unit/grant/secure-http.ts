@@ -112,6 +112,12 @@ export async function openSecureHttp(): Promise<SecureHttp> {
   };
 }
 
+/** Whom the tests' grants are for. */
+export const orders = { kind: "service", id: "orders" } as const;
+export const ada = { kind: "human", id: "ada" } as const;
+/** What makes a grant another tenant's. */
+export const bank = { tenantId: "bank", resources: [{ kind: "APPLICATION" as const, uri: "flow://shop" }] };
+
 /** A request to admit work, as a requester with a grant sends it. */
 export const work = (changes: object = {}): Record<string, unknown> => ({
   environment: "test",
