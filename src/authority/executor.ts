@@ -35,8 +35,10 @@ export interface Work<Answer> {
   decide(seen: Seen, instant: Instant): Decision<Answer>;
   /** What else the commit of a decision holds: the slots that a claim takes, and what it must find as it was seen. */
   attach?(): { readonly slots: readonly Put[]; readonly asserts: readonly Assertion[] };
-  /** Makes whatever else the decision is built on as new as a fresh read of the workload. */
+  /** Makes whatever else the last decision was built on as new as a fresh read of the workload. */
   refresh?(): Promise<void>;
+  /** Whether the last decision, a refusal, rests on what {@link refresh} has not made sure of since the request came. */
+  isDoubtful?(): boolean;
   /** It is over, whatever came of it. */
   end?(): void;
   /** The answer of an earlier try of the same request, from what it did; `undefined`: decide as usual. May throw a refusal. */
@@ -97,8 +99,6 @@ export class Executor {
   async #run<Answer>(work: Work<Answer>): Promise<Answered<Answer>> {
     const { records } = this.#options;
     let seen = await records.current(work.workloadId, work.context.scope);
-    // The workload may be known afresh while the rest of what is decided on is not.
-    let isRestFresh = work.refresh === undefined;
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const reference = work.mark === undefined ? undefined : findReference(seen.workload.operations, work.mark);
       if (reference !== undefined && work.repeat !== undefined) {
@@ -111,10 +111,10 @@ export class Executor {
       }
       const decision = work.decide(seen, this.#options.instant());
       if (decision.change === undefined) {
-        const isFresh = seen.fresh && isRestFresh;
+        // The workload may be known afresh while the rest of what is decided on is not.
+        const isFresh = seen.fresh && work.isDoubtful?.() !== true;
         if (isFresh || (decision.ok && work.trustsView === true)) return this.#conclude(decision, seen.workload);
         seen = await this.#readAgain(work);
-        isRestFresh = true;
         continue;
       }
       if (!seen.workload.writable)
@@ -126,7 +126,6 @@ export class Executor {
       const done = await this.#tryCommit(work, { seen, change: decision.change, mark });
       if (done !== undefined) return this.#conclude(decision, done);
       seen = await this.#readAgain(work);
-      isRestFresh = true;
       if (round > 1) await this.#options.pause(this.#options.random() * Math.min(2 ** round, 100));
     }
     throw MandateError.of(

@@ -4,7 +4,7 @@ import { refused } from "../core/workload/decision.ts";
 import type { Instant } from "../core/workload/fence.ts";
 import type { Claim, WorkloadRecord } from "../core/workload/record.ts";
 import { slotEvidence } from "../core/worker/claim-slots.ts";
-import { findIneligibility, type PoolSeen } from "../core/worker/eligibility.ts";
+import { findIneligibility, type Ineligibility, type PoolSeen } from "../core/worker/eligibility.ts";
 import { checkIncarnation } from "../core/worker/incarnation.ts";
 import { validateClaim } from "../core/worker/mesh-claim.ts";
 import {
@@ -24,7 +24,16 @@ import type { Work } from "./executor.ts";
 import { dependencyStatesOf, type Records } from "./records.ts";
 import { repeatClaim } from "./repeats.ts";
 import type { SlotGrab, Slots } from "./slots.ts";
-import { isRegisteredId, workerNotFound, type WorkerAsked, type WorkerRecords } from "./worker-records.ts";
+import {
+  isRegisteredId,
+  viewIsBehind,
+  workerNotFound,
+  type WorkerAsked,
+  type WorkerRecords,
+} from "./worker-records.ts";
+
+/** How often a placement is looked at anew while commits of this node run ahead of what it has been told of others. */
+const ROUNDS_MAX = 24;
 
 /** A claim on one workload by a worker of the registry, its shape already checked. */
 export interface PlacedClaim extends Omit<WorkerAsked, keyof Scope> {
@@ -55,8 +64,12 @@ export class Placing {
     const { workerRecords, slots } = this.#options;
     let grab: SlotGrab | undefined;
     let claim: Claim | undefined;
-    /** What a denial spoke of: the slots of the worker, and of this pool, have to be made sure of. */
-    let denied: { readonly poolId: string | undefined } | undefined;
+    /** The last denial. */
+    let denied: Denied | undefined;
+    /** What has been read from the store since the request came. */
+    const isSure = { worker: false, pool: false, claims: false };
+    /** The view did not come up to what was read: it can't tell what was held at one moment. */
+    let isBehind = false;
     /** The worker, in the workload's own application: of any other it can't be. */
     let asked: WorkerAsked | undefined;
     const end = (): void => {
@@ -82,7 +95,9 @@ export class Placing {
         const ineligible = findIneligibility(workerRecords.seen(worker), record, pool);
         const poolId = record.placement?.poolId;
         if (ineligible !== undefined) {
-          denied = { poolId };
+          denied = { reason: ineligible.reason, poolId };
+          if (isBehind && isAboutRoom(denied.reason) && !workerRecords.showsOneMoment(asked, poolId))
+            return refused(viewIsBehind);
           return refused(denyPlacement(worker.workerId, ineligible));
         }
         grab = slots.grab(held, poolId === undefined ? undefined : workerRecords.presentPool(asked, poolId));
@@ -101,11 +116,24 @@ export class Placing {
       refresh: async () => {
         if (asked === undefined) return;
         await workerRecords.fresh(asked);
-        if (denied?.poolId !== undefined) await workerRecords.refreshPool(asked, denied.poolId);
+        isSure.worker = true;
+        if (denied === undefined) return;
+        if (denied.poolId !== undefined) await workerRecords.refreshPool(asked, denied.poolId);
+        isSure.pool = true;
         // Of a worker that takes no work it does not matter what it holds.
         const worker = workerRecords.present(asked)?.value;
-        if (denied !== undefined && worker?.lifecycle === "READY" && worker.health === "HEALTHY")
-          await workerRecords.refreshClaims(asked, denied.poolId);
+        if (worker?.lifecycle !== "READY" || worker.health !== "HEALTHY") return;
+        await workerRecords.refreshClaims(asked, denied.poolId);
+        isBehind = !(await workerRecords.untilOneMoment(asked, denied.poolId));
+        isSure.claims = true;
+      },
+      isDoubtful: () => {
+        if (!isSure.worker) return true;
+        if (asked === undefined || denied === undefined) return false;
+        const { reason, poolId } = denied;
+        if (reason.startsWith("pool_") && !isSure.pool) return true;
+        if (!isAboutRoom(reason) || isBehind) return false;
+        return !isSure.claims || !workerRecords.showsOneMoment(asked, poolId);
       },
       end,
       repeat: repeatClaim,
@@ -115,19 +143,28 @@ export class Placing {
   /**
    * Who should run a workload (contract 2.3).
    *
-   * @throws MandateError `MESH_NO_ELIGIBLE_WORKER`, with every reason, when nobody may.
+   * @throws MandateError `MESH_NO_ELIGIBLE_WORKER`, with every reason, when nobody may; `AUTHORITY_NOT_READY` when the view can't tell.
    */
   async place(value: unknown, context: CallContext): Promise<Answered<PlacementDecision>> {
     const request = parseArguments(placeRequest, value, "WORKER_INVALID");
     const { records, workerRecords, instant, viewIsNew } = this.#options;
     await viewIsNew();
     const { workload } = await records.fresh(request.workloadId, { scope: context.scope ?? request });
-    const candidates = workerRecords.workersOf(workload.record).map((record) => workerRecords.seen(record));
-    const pool = this.#poolOf(workload.record);
-    const decision = place(workload.record, candidates, { pool, evaluatedAt: instant().now });
-    if (decision.selectedWorker === undefined)
-      throw MandateError.of(refuseNoWorker(explainPlacement(workload.record, candidates, pool)));
-    return { answer: decision, position: { shard: workload.shard, revision: workload.revision } };
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const workers = workerRecords.workersOf(workload.record);
+      const candidates = workers.map((record) => workerRecords.seen(record));
+      const pool = this.#poolOf(workload.record);
+      const decision = place(workload.record, candidates, { pool, evaluatedAt: instant().now });
+      if (decision.selectedWorker !== undefined)
+        return { answer: decision, position: { shard: workload.shard, revision: workload.revision } };
+      const poolId = pool?.record.poolId;
+      const doubtful = workers.filter((worker) => !workerRecords.showsOneMoment(worker, poolId));
+      if (doubtful.length === 0)
+        throw MandateError.of(refuseNoWorker(explainPlacement(workload.record, candidates, pool)));
+      const waits = doubtful.map((worker) => workerRecords.untilOneMoment(worker, poolId));
+      if ((await Promise.all(waits)).includes(false)) break;
+    }
+    throw MandateError.of(viewIsBehind);
   }
 
   /** Who could run a workload and why nobody does; nothing when the application has no workers in the registry. */
@@ -162,6 +199,15 @@ export class Placing {
     return poolId === undefined ? undefined : this.#options.workerRecords.viewedPool(record, poolId);
   }
 }
+
+/** Why the worker that was named may not run the workload, and the pool that the workload names. */
+interface Denied {
+  readonly reason: Ineligibility["reason"];
+  readonly poolId: string | undefined;
+}
+
+/** Whether a denial counts slots: it is true only if all of them were held at one moment. */
+const isAboutRoom = (reason: Ineligibility["reason"]): boolean => reason === "capacity" || reason === "pool_capacity";
 
 const refusalOf = ({ code, message, details }: MandateError): Parameters<typeof MandateError.of>[0] => ({
   code,

@@ -74,24 +74,25 @@ export class WorkerChanges {
     const { records, instant } = this.#options;
     const { asked } = work;
     const shard = records.shardOf(asked);
-    let isFresh = false;
+    /** What has been read from the store since the request came. */
+    const isSure = { record: false, claims: false };
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const held = await this.#decidable(asked);
       if (held?.writable === false) throw notWritable();
+      // One that drains is OFFLINE once its last claim has ended: a refusal must know of that end.
+      const isFresh = isSure.record && (isSure.claims || held?.value?.lifecycle !== "DRAINING");
       const slots = records.heldSlotsOf(asked);
       const seen = held?.value === undefined ? undefined : records.seen(held.value);
       if (held?.value !== undefined && work.repeat !== undefined && isRepeat(held, work.mark)) {
         if (isFresh)
           return { answer: work.repeat(held.value), position: { shard: shard.index, revision: held.revision } };
-        await records.fresh(asked);
-        isFresh = true;
+        await this.#readAgain(asked, isSure);
         continue;
       }
       const decision = await work.decide(seen, instant());
       if (decision.record === undefined) {
         if (isFresh || (decision.ok && work.trustsView === true)) return conclude(decision, shard, held?.revision);
-        await records.fresh(asked);
-        isFresh = true;
+        await this.#readAgain(asked, isSure);
         continue;
       }
       const freed = decision.ok ? (work.freed?.(decision.answer) ?? []) : [];
@@ -106,9 +107,19 @@ export class WorkerChanges {
         puts: [putOf(decision.record, held ?? "absent"), ...freed.map((slot) => slotPutOf(asked, slot, slots))],
       });
       if (revisions !== undefined) return conclude(decision, shard, revisions[0]);
-      isFresh = true;
+      isSure.record = true;
     }
     throw conflict();
+  }
+
+  /** Makes sure of the worker, and of the claims of one that drains. */
+  async #readAgain(asked: WorkerAsked, isSure: { record: boolean; claims: boolean }): Promise<void> {
+    const { records } = this.#options;
+    const record = await records.fresh(asked);
+    isSure.record = true;
+    if (record?.lifecycle !== "DRAINING") return;
+    await records.refreshClaims(asked);
+    isSure.claims = true;
   }
 
   /** What the view has; of one that drains with every claim that it has left, since it is OFFLINE once there is none. */

@@ -12,9 +12,13 @@ import type { HeldValue, Slots } from "./slots.ts";
 /** How long a worker waits for the view to have its claims, ms. */
 const CATCH_UP_MS = 2000;
 
-/** A worker as a call names it. */
-export interface WorkerAsked extends Scope {
+/** A worker by its name. */
+export interface WorkerName extends Scope {
   readonly workerId: string;
+}
+
+/** A worker as a call names it. */
+export interface WorkerAsked extends WorkerName {
   /** Absent: not checked. */
   readonly incarnation?: string | undefined;
 }
@@ -24,6 +28,9 @@ export const isRegisteredId = (workerId: string): boolean => /^worker_[0-9a-f]{2
 
 export const workerNotFound = (workerId: string): MandateError =>
   MandateError.of(refuse("WORKER_NOT_FOUND", "no such worker", { workerId }));
+
+/** The refusal where only the claims of a worker could tell, and the view does not come up to them. */
+export const viewIsBehind = refuse("AUTHORITY_NOT_READY", "this node's view does not have the worker's claims yet");
 
 const isPresent = <Value>(held: Held<Value> | undefined): held is HeldValue<Value> => held?.value !== undefined;
 
@@ -52,7 +59,7 @@ export class WorkerRecords {
   }
 
   /** The worker as the view has it. */
-  viewed(asked: WorkerAsked): Held<WorkerRecord> | undefined {
+  viewed(asked: WorkerName): Held<WorkerRecord> | undefined {
     return this.#projection.registry.workers.get(workerKey(asked, asked.workerId));
   }
 
@@ -95,7 +102,7 @@ export class WorkerRecords {
     await this.#projection.waitFor(held.shard, held.revision, CATCH_UP_MS);
     const later = this.viewed(asked);
     if (later === undefined || this.#slots.areKnown(later)) return later;
-    throw MandateError.of(refuse("AUTHORITY_NOT_READY", "this node's view does not have the worker's claims yet"));
+    throw MandateError.of(viewIsBehind);
   }
 
   /** Makes sure of what a worker holds, and of what is held in a pool. See {@link Slots.refreshAll}. */
@@ -107,6 +114,36 @@ export class WorkerRecords {
     const limit = poolId === undefined ? undefined : this.presentPool(asked, poolId)?.value.maxConcurrency;
     if (poolId !== undefined && limit !== undefined)
       await this.#slots.refreshAll(shard, { scope: asked, ownerId: poolId, limit });
+  }
+
+  /**
+   * Whether the view shows a worker's slots, and those of a pool, as all of them were at one moment: what commits of this
+   * node, or reads, have told is ahead of what the follower has delivered. A count of slots is sure only then.
+   */
+  showsOneMoment(asked: WorkerName, poolId?: string): boolean {
+    const { shard, revision } = this.#newestOf(asked, poolId);
+    return (this.#projection.position()[shard] ?? 0) >= revision;
+  }
+
+  /** Waits for {@link showsOneMoment}; `false` when the view does not get there in time. */
+  untilOneMoment(asked: WorkerName, poolId?: string): Promise<boolean> {
+    const { shard, revision } = this.#newestOf(asked, poolId);
+    return this.#projection.waitFor(shard, revision, CATCH_UP_MS);
+  }
+
+  /** The newest version of a worker, a pool and all their slots that the view has. */
+  #newestOf(asked: WorkerName, poolId?: string): { readonly shard: number; readonly revision: number } {
+    const { registry } = this.#projection;
+    const { index: shard } = this.shardOf(asked);
+    const pool = poolId === undefined ? undefined : this.presentPool(asked, poolId);
+    const owners = [asked.workerId, ...(poolId === undefined ? [] : [poolId])];
+    const held: readonly (Held<unknown> | undefined)[] = [
+      this.viewed(asked),
+      // A pool of the whole tenant may be in another shard; then it has no slots.
+      pool?.shard === shard ? pool : undefined,
+      ...owners.flatMap((ownerId) => [...registry.slotsOf(slotsPrefix(asked, ownerId))]),
+    ];
+    return { shard, revision: held.reduce((newest, entry) => Math.max(newest, entry?.revision ?? 0), 0) };
   }
 
   /** Makes sure of a pool that a workload of this scope may name, in whatever shard it is. */

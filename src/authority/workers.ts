@@ -116,7 +116,7 @@ export class Workers {
     for (let round = 0; round < 24; round++) {
       await workerRecords.fresh(request);
       // One that is given work is closed first, which a refusal must not leave behind: what it holds is made sure of before.
-      if (workerRecords.present(request)?.value.lifecycle === "READY") await workerRecords.refreshClaims(request);
+      await workerRecords.refreshClaims(request);
       const record = (await workerRecords.withClaims(request))?.value;
       if (record === undefined) throw workerNotFound(request.workerId);
       const decision = decideRemove(workerRecords.seen(record), request);

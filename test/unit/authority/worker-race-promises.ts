@@ -120,6 +120,40 @@ export function describeWorkerRaces(stage: Stage): void {
     expect((await crew.claim(worker, other, c)).workerId).toBe(worker.workerId);
   });
 
+  it("tells no worker that it has no room because of two claims that it never had at one moment", async () => {
+    const crew = new Crew(stage);
+    const { a, c, cluster } = crew.scene;
+    const worker = await crew.ready({ concurrency: 2 });
+    const ids = await crew.admit(4);
+    const claims = await crew.next(worker, { start: true, max: 2 });
+    const [early, late] = claims.map((claim) => crew.scene.completeArguments(claim));
+    await a.complete(early);
+    await crew.scene.together();
+    await cluster.hold(c);
+    // The node still sees this one, and learns of the next when it can't have the slot that it saw free.
+    await a.complete(late);
+    const [third = "", fourth = ""] = ids.filter((id) => claims.every(({ workloadId }) => workloadId !== id));
+    await crew.claim(worker, third, a);
+    expect((await crew.claim(worker, fourth, c)).workerId).toBe(worker.workerId);
+  });
+
+  it.each(["removeWorker", "recoverWorker"] as const)(
+    "refuses no drained worker's %s because of a claim whose end the node has not seen",
+    async (call) => {
+      const crew = new Crew(stage);
+      const { a, c, cluster } = crew.scene;
+      const worker = await crew.ready();
+      await crew.admit(1);
+      const held = first(await crew.next(worker, { start: true }));
+      const asked = { ...crew.scope(), workerId: worker.workerId };
+      await a.drainWorker(asked);
+      await crew.scene.together();
+      await cluster.hold(c);
+      await a.complete(crew.scene.completeArguments(held));
+      expect((await c[call](asked)).workerId).toBe(worker.workerId);
+    },
+  );
+
   it("denies no claim by a worker's record that is older than the call, though the work itself is new", async () => {
     const crew = new Crew(stage);
     const { b } = crew.scene;
