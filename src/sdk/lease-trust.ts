@@ -18,6 +18,8 @@ export const trustedUntilOf = (sentAt: number, leaseMs: number): number => sentA
 /** When it is to be renewed: a third of its length after the request. */
 export const renewalDueOf = (sentAt: number, leaseMs: number): number => sentAt + leaseMs / 3;
 
+const microsecondsOf = (ms: number): bigint => BigInt(Math.round(ms * 1_000));
+
 /** Times of several threads in one piece of shared memory, a place for each lease. */
 export class TrustTable {
   readonly buffer: SharedArrayBuffer;
@@ -38,6 +40,11 @@ export class TrustTable {
   }
 
   write(place: number, trustedUntil: number): void {
-    Atomics.store(this.#places, place, BigInt(Math.round(trustedUntil * 1_000)));
+    Atomics.store(this.#places, place, microsecondsOf(trustedUntil));
+  }
+
+  /** Writes unless somebody has written since the place read `known`: it may be another lease's by now. */
+  replace(place: number, known: number, trustedUntil: number): void {
+    Atomics.compareExchange(this.#places, place, microsecondsOf(known), microsecondsOf(trustedUntil));
   }
 }

@@ -9,7 +9,12 @@ import type { WorkConnection } from "./work-connection.ts";
 interface Renewal {
   readonly lease: HeldLease;
   dueAt: number;
-  underWay: boolean;
+  /** What the trust table says of it, as far as this thread knows: whatever else it says is another lease's. */
+  trustedUntil: number;
+  /** When the last request was sent, ms of the shared clock. */
+  sentAt: number;
+  /** How long the next request is given before another is sent, ms. */
+  patienceMs: number;
   cancelTold: boolean;
 }
 
@@ -24,9 +29,16 @@ const BATCH_MAX = 100;
 /** Leases that come due within this share of their length are renewed with those that are due. */
 const GATHER_SHARE = 0.1;
 
+/** How long the first request is given before another is sent, ms: each further one gets twice as long, and a lease at most. */
+const patienceOf = (leaseMs: number): number => Math.min(5_000, Math.max(250, leaseMs / 6));
+/** No answer is waited for longer than this, ms. */
+const ANSWER_MAX_MS = 30_000;
+
 /**
  * Keeps leases alive: each is renewed a third of its length after its last renewal was sent, in batches. A renewal that
- * passes (no answer, a node not ready) is tried again until the authority says that the lease is over.
+ * passes (no answer, a node not ready) is tried again until the authority says that the lease is over. An answer counts
+ * however late it comes: where everybody is slow, repeating what was given up would only make it slower, and no holder
+ * would ever hear that its lease is kept.
  */
 export class Renewals {
   readonly #options: RenewalsOptions;
@@ -48,7 +60,9 @@ export class Renewals {
     if (message.kind === "hold") {
       const { lease } = message;
       const dueAt = renewalDueOf(lease.sentAt, this.#options.leaseMs);
-      this.#held.set(lease.place, { lease, dueAt, underWay: false, cancelTold: false });
+      const patienceMs = patienceOf(this.#options.leaseMs);
+      const trustedUntil = this.#options.trust.read(lease.place);
+      this.#held.set(lease.place, { lease, dueAt, trustedUntil, sentAt: lease.sentAt, patienceMs, cancelTold: false });
     } else {
       const renewal = this.#held.get(message.place);
       if (renewal?.lease.claimId !== message.claimId) return;
@@ -69,7 +83,7 @@ export class Renewals {
     clearTimeout(this.#timer);
     if (this.#call === undefined) return;
     let next = Number.POSITIVE_INFINITY;
-    for (const { dueAt, underWay } of this.#held.values()) if (!underWay) next = Math.min(next, dueAt);
+    for (const { dueAt } of this.#held.values()) next = Math.min(next, dueAt);
     if (next === Number.POSITIVE_INFINITY) return;
     const delayMs = Math.min(60_000, Math.max(0, next - sharedMonotonicMs()));
     this.#timer = setTimeout(() => this.#sendDue(), delayMs);
@@ -77,22 +91,26 @@ export class Renewals {
 
   #sendDue(): void {
     const until = sharedMonotonicMs() + this.#options.leaseMs * GATHER_SHARE;
-    const due = [...this.#held.values()].filter(({ dueAt, underWay }) => !underWay && dueAt <= until);
+    const due = [...this.#held.values()].filter(({ dueAt }) => dueAt <= until);
     for (let from = 0; from < due.length; from += BATCH_MAX) void this.#renew(due.slice(from, from + BATCH_MAX));
     this.#schedule();
   }
 
   async #renew(batch: readonly Renewal[]): Promise<void> {
     const { leaseMs } = this.#options;
-    for (const renewal of batch) renewal.underWay = true;
     const sentAt = sharedMonotonicMs();
+    for (const renewal of batch) {
+      renewal.sentAt = sentAt;
+      renewal.dueAt = sentAt + renewal.patienceMs;
+      renewal.patienceMs = Math.min(leaseMs, 2 * renewal.patienceMs);
+    }
     const answers = await this.#ask(batch);
     const again = sharedMonotonicMs() + Math.min(1_000, leaseMs / 10);
     for (const [index, renewal] of batch.entries()) {
-      renewal.underWay = false;
       if (this.#held.get(renewal.lease.place) !== renewal) continue;
       const answer = answers[index];
-      if (answer === undefined || (!answer.ok && isPassing(answer.error))) renewal.dueAt = again;
+      if (answer === undefined || (!answer.ok && isPassing(answer.error)))
+        renewal.dueAt = Math.min(renewal.dueAt, again);
       else this.#settle(renewal, answer, sentAt);
     }
     this.#schedule();
@@ -103,12 +121,15 @@ export class Renewals {
     const { place, claimId } = renewal.lease;
     if (!answer.ok) {
       this.#held.delete(place);
-      trust.write(place, 0);
+      trust.replace(place, renewal.trustedUntil, 0);
       tell({ kind: "lost", place, claimId, code: answer.error.code });
       return;
     }
-    trust.write(place, trustedUntilOf(sentAt, leaseMs));
-    renewal.dueAt = renewalDueOf(sentAt, leaseMs);
+    const trustedUntil = Math.max(renewal.trustedUntil, trustedUntilOf(sentAt, leaseMs));
+    trust.replace(place, renewal.trustedUntil, trustedUntil);
+    renewal.trustedUntil = trustedUntil;
+    renewal.dueAt = renewalDueOf(renewal.sentAt, leaseMs);
+    renewal.patienceMs = patienceOf(leaseMs);
     tell({ kind: "renewed", place, claimId });
     if (!answer.cancellationRequested || renewal.cancelTold) return;
     renewal.cancelTold = true;
@@ -126,7 +147,7 @@ export class Renewals {
       extendMs: leaseMs,
     }));
     try {
-      const tryTimeoutMs = Math.min(5_000, Math.max(250, leaseMs / 6));
+      const tryTimeoutMs = Math.min(leaseMs, ANSWER_MAX_MS);
       // No repeats within the call: each try renews from its own instant of sending.
       const answer = await this.#call?.("work.heartbeat", { claims }, { deadlineMs: 0, tryTimeoutMs });
       return Array.isArray(answer) ? answer.map(heartbeatAnswer) : [];

@@ -114,6 +114,44 @@ test("a node that is not ready is asked again soon, and the trust stays what it 
   expect(trust.read(0)).toBe(12_345);
 });
 
+test("answers that take longer than a request is given before the next still renew, and requests don't pile up", async () => {
+  const leaseMs = 1_200;
+  const answerMs = 450;
+  const told: FromRenewal[] = [];
+  let asked = 0;
+  const renewals = new Renewals({ leaseMs, trust: TrustTable.create(1), tell: (message) => told.push(message) });
+  open.push(renewals);
+  renewals.begin(async (_verb, args, { tryTimeoutMs = 0 }) => {
+    asked++;
+    const end = sharedMonotonicMs() + Math.min(answerMs, tryTimeoutMs);
+    await until(() => sharedMonotonicMs() >= end);
+    if (tryTimeoutMs < answerMs) throw new MandateError("WORKLOAD_OUTCOME_UNKNOWN", "no answer in time");
+    return (args as Asked).claims.map(({ claimId }) => renewed(claimId));
+  });
+  const from = sharedMonotonicMs();
+  renewals.take({ kind: "hold", lease: lease(0, from) });
+  await until(() => told.length >= 4);
+  expect(told.slice(0, 4).map(({ kind }) => kind)).toEqual(["renewed", "renewed", "renewed", "renewed"]);
+  expect(asked).toBeLessThan((sharedMonotonicMs() - from) / (leaseMs / 6));
+});
+
+test.each([
+  { name: "renewed", answer: renewed },
+  { name: "refused", answer: refusal("WORKLOAD_CLAIM_INVALID") },
+])("an answer about a lease that was $name says nothing of the next one in its place", async ({ answer }) => {
+  const come: (() => void)[] = [];
+  const { asked, renewals, told, trust } = begin(answer, new Promise((resolve) => come.push(resolve)));
+  trust.write(0, 1_000);
+  renewals.take({ kind: "hold", lease: lease(0, 0) });
+  await until(() => asked.length === 1);
+  // The other thread has given the place to another claim; its message is still under way.
+  trust.write(0, 2_000);
+  for (const now of come) now();
+  await until(() => told.length > 0);
+  expect(told).toHaveLength(1);
+  expect(trust.read(0)).toBe(2_000);
+});
+
 test("a request to cancel is told once", async () => {
   const { asked, renewals, told } = begin(() => ({ ok: true, claim: {}, cancellationRequested: true }));
   renewals.take({ kind: "hold", lease: lease(0, 0) });
