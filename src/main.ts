@@ -3,7 +3,13 @@ import { readFileSync } from "node:fs";
 import { parseFlags, UsageError, wholeFlag, type FlagSpec, type ParsedFlags } from "./cli/arguments.ts";
 import { renderChecks } from "./cli/doctor-report.ts";
 import { usageOf } from "./cli/usage.ts";
-import { demoWorkerOptions, execWorkerOptions, splitProgram, workerFlags } from "./cli/worker-arguments.ts";
+import {
+  demoWorkerOptions,
+  execWorkerOptions,
+  splitProgram,
+  withServers,
+  workerFlags,
+} from "./cli/worker-arguments.ts";
 import {
   ConfigError,
   natsClientFlags,
@@ -78,17 +84,19 @@ async function runUp(flags: ParsedFlags): Promise<number> {
   return up(options);
 }
 
-async function runWorker(flags: ParsedFlags, program: readonly string[] | undefined): Promise<number> {
+async function runWorker(given: ParsedFlags, program: readonly string[] | undefined): Promise<number> {
+  const flags = withServers(given, process.env);
   const { workerLoginOf } = await import("./node/nats-login.ts");
   const login = workerLoginOf(readNatsClient(process.env, flags.values));
-  const given = flags.values["token"] ?? process.env["MANDATE_TOKEN"] ?? "";
-  const proof = { login, ...(given === "" ? {} : { token: given }) };
+  const { readWorkerToken } = await import("./cli/worker-token.ts");
+  const grant = readWorkerToken(flags.values, process.env);
   if (program === undefined) {
     const { runDemoWorker } = await import("./local/demo-worker.ts");
-    return runDemoWorker({ ...demoWorkerOptions(flags), ...proof });
+    return runDemoWorker({ ...demoWorkerOptions(flags), login, grant });
   }
   const { runExecWorker } = await import("./cli/exec-worker.ts");
-  return runExecWorker({ ...execWorkerOptions(flags, program), ...proof }, (line) => void process.stderr.write(line));
+  const write = (line: string): void => void process.stderr.write(line);
+  return runExecWorker({ ...execWorkerOptions(flags, program), login, grant }, write);
 }
 
 async function runNatsPermissions({ present, values }: ParsedFlags): Promise<number> {

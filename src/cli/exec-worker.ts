@@ -9,6 +9,7 @@ import { runWorker, type RunningWorker } from "../sdk/worker.ts";
 import { WorkloadFailure, WorkStopped } from "../sdk/workload-failure.ts";
 import { UsageError } from "./arguments.ts";
 import type { ExecOptions } from "./worker-arguments.ts";
+import { followTokenFile, type WorkerToken } from "./worker-token.ts";
 
 /** How much of a failure stands in the log's line. */
 const WHY_LENGTH_MAX = 300;
@@ -68,12 +69,12 @@ const logOf = (say: (text: string) => void): Log => {
  * @throws UsageError when there is no such program, or an option makes no sense.
  */
 export async function runExecWorker(
-  options: ExecOptions & { readonly login: NatsLogin; readonly token?: string },
+  options: ExecOptions & { readonly login: NatsLogin; readonly grant: WorkerToken },
   write: (line: string) => void,
 ): Promise<number> {
   const say = (text: string): void => write(`${new Date().toISOString()} ${text}\n`);
-  const { applicationId, args, capabilities, command, concurrency, graceMs, leaseMs, login, name, servers, tenantId } =
-    options;
+  const { applicationId, args, capabilities, command, concurrency, grant, graceMs, leaseMs, login, name } = options;
+  const { servers, tenantId } = options;
   requireProgram(command);
   let connected = false;
   let worker: RunningWorker;
@@ -82,7 +83,7 @@ export async function runExecWorker(
     const runtime = childProcessRuntime({ command, args, killGraceMs: Math.min(1_500, Math.round(leaseMs / 3)) });
     worker = await runWorker({
       ...{ servers, tenantId, applicationId, name, capabilities, concurrency, leaseMs, graceMs, login },
-      ...(options.token === undefined ? {} : { token: options.token }),
+      ...(grant.token === undefined ? {} : { token: grant.token }),
       handler: told(runtimeHandler(runtime, policyOf(options)), say),
       log: logOf(say),
       onState: (state) => {
@@ -97,6 +98,7 @@ export async function runExecWorker(
     say(`the worker is refused: ${thrown.code}: ${thrown.message}`);
     return 1;
   }
+  followTokenFile(worker, grant, { say });
   say(`${worker.workerId} claims work of ${tenantId}/${applicationId} for ${[command, ...args].join(" ")}`);
   try {
     await worker.ended;

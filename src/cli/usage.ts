@@ -33,13 +33,14 @@ With --exec (or --) everything that follows is a program and its arguments, and 
 work is a line of JSON on its standard input, its output is what it prints, one JSON value, and exit code 0 says that it
 is done. Without, the work of the demo is done. Ends on SIGTERM and gives back what it has not finished.
 
-  --nats <host:port,…>    NATS servers (127.0.0.1:4222)
+  --nats <host:port,…>    NATS servers (MANDATE_NATS_SERVERS, or 127.0.0.1:4222)
   --tenant <id>           (demo)
   --application <id>      (shop)
   --name <name>           Names the worker; each process has its own (exec; demo without --exec)
   --concurrency <n>       Pieces of work at once (1; 4 without --exec)
   --lease-ms <ms>         How soon the work of a worker that died goes to another (30000; 5000 without --exec)
   --token <grant>         The worker's grant, for nodes that have keys; better in MANDATE_TOKEN, which others can't see
+  --token-file <file>     The file that holds it (or MANDATE_TOKEN_FILE): what is written there later is used from then on
 
 With --exec also:
 

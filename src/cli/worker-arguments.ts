@@ -24,7 +24,7 @@ export interface ExecOptions extends WorkerPlace {
   readonly graceMs: number;
 }
 
-const shared = ["nats", "tenant", "application", "name", "concurrency", "lease-ms", "token"];
+const shared = ["nats", "tenant", "application", "name", "concurrency", "lease-ms", "token", "token-file"];
 const ofPrograms = ["capabilities", "max-duration-ms", "max-memory-bytes", "max-cpu-ms", "env", "grace-ms"];
 
 /** The flags of `mandate worker` that take a value. */
@@ -54,6 +54,15 @@ const items = (text: string | undefined): string[] =>
 const SERVER = /^((nats|tls):\/\/)?(\[[\da-fA-F:]+\]|[\w.-]+)(:\d{1,5})?$/;
 const VARIABLE = /^[A-Za-z_]\w*$/;
 
+/** The flags as they were given, and in the place of one about NATS that was not, what a node is told by a variable. */
+export function withServers(
+  flags: ParsedFlags,
+  environment: { readonly [variable: string]: string | undefined },
+): ParsedFlags {
+  const servers = environment["MANDATE_NATS_SERVERS"] ?? "";
+  return servers === "" ? flags : { ...flags, values: { nats: servers, ...flags.values } };
+}
+
 function placeOf(
   flags: ParsedFlags,
   initial: { readonly name: string; concurrency: number; leaseMs: number },
@@ -62,7 +71,7 @@ function placeOf(
   const servers = items(values["nats"] ?? "127.0.0.1:4222");
   if (servers.length === 0) throw new UsageError("--nats names no server");
   if (!servers.every((server) => SERVER.test(server)))
-    throw new UsageError("--nats must be host:port, separated by commas");
+    throw new UsageError("--nats (or MANDATE_NATS_SERVERS) must be host:port, separated by commas");
   for (const flag of ["tenant", "application", "name"])
     if (values[flag] === "") throw new UsageError(`--${flag} must not be empty`);
   return {

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { MandateError } from "../core/errors.ts";
 import { doDemoWork } from "../cli/demo-work.ts";
+import { followTokenFile, type WorkerToken } from "../cli/worker-token.ts";
 import type { NatsLogin } from "../sdk/nats-login.ts";
 import { runWorker } from "../sdk/worker.ts";
 
@@ -12,19 +13,20 @@ export interface DemoWorkerOptions {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly login: NatsLogin;
-  /** The worker's grant; none in open mode. */
-  readonly token?: string;
+  readonly grant: WorkerToken;
 }
 
 /** Runs the worker of the demo until SIGTERM; answers the process's exit code: 1 when NATS or the authority refuses it. */
-export async function runDemoWorker(options: DemoWorkerOptions): Promise<number> {
+export async function runDemoWorker({ grant, ...options }: DemoWorkerOptions): Promise<number> {
   const log = pino({
     formatters: { level: (level) => ({ level }) },
     base: { worker: options.name },
     timestamp: pino.stdTimeFunctions.isoTime,
   });
   try {
-    const worker = await runWorker({ ...options, handler: doDemoWork, log, graceMs: 1_000 });
+    const token = grant.token === undefined ? {} : { token: grant.token };
+    const worker = await runWorker({ ...options, ...token, handler: doDemoWork, log, graceMs: 1_000 });
+    followTokenFile(worker, grant, { say: (text) => log.info(text) });
     log.info({ workerId: worker.workerId, concurrency: options.concurrency }, "the worker claims work");
     await worker.ended;
     return 0;

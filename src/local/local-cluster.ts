@@ -34,6 +34,7 @@ const STOP_GRACE_MS = 4_000;
 const withoutCredentials: { readonly [variable: string]: undefined } = {
   MANDATE_KEYS: undefined,
   MANDATE_TOKEN: undefined,
+  MANDATE_TOKEN_FILE: undefined,
   MANDATE_HTTP_TLS_CERT: undefined,
   MANDATE_HTTP_TLS_KEY: undefined,
   MANDATE_NATS_USER: undefined,

@@ -62,6 +62,8 @@ export class LeaseRenewer {
   /** Fulfilled once the thread can renew. */
   readonly ready: Promise<void>;
   #onReady: () => void = () => undefined;
+  /** Of {@link useToken}: another thread is told it, too. */
+  #token: string | undefined;
   #thread: Worker | undefined;
   #restart: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -92,6 +94,12 @@ export class LeaseRenewer {
       renewNow: () => this.#post({ kind: "renew-now", place, claimId }),
       release: () => this.#release(lease),
     };
+  }
+
+  /** The grant that goes with every renewal from now on. */
+  useToken(token: string): void {
+    this.#token = token;
+    this.#post({ kind: "token", token });
   }
 
   /** Renews nothing any more and ends the thread. */
@@ -129,6 +137,7 @@ export class LeaseRenewer {
       this.#options.log.warn({ held: this.#held.size }, "the thread that renews leases ended; starting another");
       this.#restart = setTimeout(() => this.#start(), RESTART_MS);
     });
+    if (this.#token !== undefined) this.#post({ kind: "token", token: this.#token });
     for (const { lease } of this.#held.values()) this.#post({ kind: "hold", lease });
   }
 

@@ -118,6 +118,19 @@ export class Registration {
     }
   }
 
+  /** Registers anew, as the same process: it stands under another grant from now on. */
+  async renew(): Promise<void> {
+    const { signal } = this.#ending;
+    if (signal.aborted || this.lost.aborted) return;
+    try {
+      await this.#register(signal);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      if (thrown instanceof MandateError && isFinal(thrown)) this.#lost.abort(thrown);
+      else this.#settings.log.warn({ cause: String(thrown) }, "the worker could not register under its new grant");
+    }
+  }
+
   /** Says that it goes: it is given nothing more. Nothing is repeated for long. */
   async end(): Promise<void> {
     this.#ending.abort();

@@ -23,6 +23,7 @@ export type ToRenewal =
   | { readonly kind: "hold"; readonly lease: HeldLease }
   | { readonly kind: "release"; readonly place: number; readonly claimId: string }
   | { readonly kind: "renew-now"; readonly place: number; readonly claimId: string }
+  | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "stop" };
 
 export type FromRenewal =

@@ -17,17 +17,24 @@ async function run(port: MessagePort, start: RenewalStart): Promise<void> {
     tell: (message) => port.postMessage(message),
   });
   const ending = new AbortController();
+  let token: string | undefined;
+  let connection: WorkConnection | undefined;
   port.on("message", (message: ToRenewal) => {
     if (message.kind === "stop") ending.abort();
-    else renewals.take(message);
+    else if (message.kind === "token") {
+      token = message.token;
+      connection?.useToken(token);
+    } else renewals.take(message);
   });
-  const connection = await WorkConnection.open(start.connection, { signal: ending.signal });
-  renewals.begin((verb, args, options) => connection.call(verb, args, options));
+  const opened = await WorkConnection.open(start.connection, { signal: ending.signal });
+  connection = opened;
+  if (token !== undefined) opened.useToken(token);
+  renewals.begin((verb, args, options) => opened.call(verb, args, options));
   port.postMessage({ kind: "ready" });
   if (!ending.signal.aborted)
     await new Promise<void>((resolve) => ending.signal.addEventListener("abort", () => resolve(), { once: true }));
   renewals.end();
-  await connection.close();
+  await opened.close();
   port.close();
 }
 

@@ -56,7 +56,7 @@ export class Renewals {
     this.#schedule();
   }
 
-  take(message: Exclude<ToRenewal, { readonly kind: "stop" }>): void {
+  take(message: Exclude<ToRenewal, { readonly kind: "stop" | "token" }>): void {
     if (message.kind === "hold") {
       const { lease } = message;
       const dueAt = renewalDueOf(lease.sentAt, this.#options.leaseMs);

@@ -54,6 +54,7 @@ const MSGPACK = "application/msgpack";
 export class WorkConnection {
   readonly #nats: NatsConnection;
   readonly #options: WorkConnectionOptions;
+  #token: string | undefined;
 
   /** Called when the connection breaks: what waits for an answer will get none. */
   readonly #onBreak = new Set<(lost: TryOutcome<never>) => void>();
@@ -69,6 +70,7 @@ export class WorkConnection {
   ) {
     this.#nats = nats;
     this.#options = options;
+    this.#token = options.token;
     this.#onState = onState;
     onState("connected");
     void this.#watch();
@@ -107,6 +109,11 @@ export class WorkConnection {
       changes: verb !== "work.context" && verb !== "claim.validate",
       signal: options.signal,
     });
+  }
+
+  /** The grant that goes with every call from now on, repeats of earlier ones too. */
+  useToken(token: string): void {
+    this.#token = token;
   }
 
   /** Has a poll for work answered now. Nothing answers this; when it gets lost, the poll ends by its own time. */
@@ -164,7 +171,7 @@ export class WorkConnection {
     const subject = workSubject(this.#options, verb);
     let answer: Msg;
     try {
-      const sent = headersOf(payload, this.#options.token);
+      const sent = headersOf(payload, this.#token);
       answer = await this.#nats.request(subject, payload, {
         timeout,
         ...(sent === undefined ? {} : { headers: sent }),

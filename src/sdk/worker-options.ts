@@ -44,7 +44,7 @@ export interface WorkerOptions {
   readonly encoding?: "json" | "msgpack";
   /** Who the worker is to NATS. Absent: nobody, which is taken in open mode alone. */
   readonly login?: NatsLogin;
-  /** The worker's grant, which goes with every call (contract 4.3). Not needed in open mode. */
+  /** The worker's grant, which goes with every call (contract 4.3), until {@link RunningWorker.useToken}. Not needed in open mode. */
   readonly token?: string;
   readonly log?: Log;
   /** Told when NATS is reached, when it is lost, and when it is back: once for each change. */
@@ -59,6 +59,16 @@ export type WorkerSettings = Required<
 > & {
   readonly workerId: string;
 };
+
+const refusal = (path: string, rule: string): MandateError =>
+  new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
+    details: { paths: [path], issues: [{ path, message: rule }] },
+  });
+
+/** @throws MandateError `WORKLOAD_INVALID` when it can't be a grant, nor go into a header. */
+export function checkToken(token: string): void {
+  if (!/^[\w.-]{1,16384}$/.test(token)) throw refusal("token", "is no grant");
+}
 
 /**
  * Checks the options and fills in what is left out.
@@ -85,10 +95,6 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   } as const;
   const registered = parseShape(registerWorkerRequest, { ...scope, name, concurrency: 1, ...described });
   if (!registered.ok) throw MandateError.of(registered.error);
-  const refusal = (path: string, rule: string): MandateError =>
-    new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
-      details: { paths: [path], issues: [{ path, message: rule }] },
-    });
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
     throw refusal("concurrency", "is not a whole number from 1 to 10,000");
   const { heartbeatIntervalMs } = described;
@@ -99,8 +105,7 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   if (options.servers.length === 0) throw refusal("servers", "names no server");
   const broken = brokenLoginRule(options.login ?? {});
   if (broken !== undefined) throw refusal(...broken);
-  const { token } = options;
-  if (token !== undefined && !/^[\w.-]{1,16384}$/.test(token)) throw refusal("token", "is no grant");
+  if (options.token !== undefined) checkToken(options.token);
   return {
     tenantId,
     applicationId,

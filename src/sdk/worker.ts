@@ -9,7 +9,7 @@ import { Registration } from "./registration.ts";
 import { Reporter } from "./report.ts";
 import { sharedMonotonicMs } from "./shared-clock.ts";
 import { WorkConnection, type WorkConnectionOptions } from "./work-connection.ts";
-import { checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
+import { checkToken, checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
 
 export interface RunningWorker {
   readonly workerId: string;
@@ -17,6 +17,13 @@ export interface RunningWorker {
   readonly ended: Promise<void>;
   /** How many handlers run. */
   readonly active: number;
+  /**
+   * The grant that goes with every call from now on, renewals of leases and repeats included: in time before the former
+   * expires. The worker registers again under it.
+   *
+   * @throws MandateError `WORKLOAD_INVALID` when it can't be a grant.
+   */
+  useToken(token: string): void;
   /** Claims nothing more from this very call on, lets handlers finish, gives the rest back; answers when all is done. */
   stop(): Promise<void>;
 }
@@ -58,6 +65,13 @@ class WorkerLoop implements RunningWorker {
 
   get active(): number {
     return this.#running.size;
+  }
+
+  useToken(token: string): void {
+    checkToken(token);
+    this.#connection.useToken(token);
+    this.#renewer.useToken(token);
+    void this.#registration.renew();
   }
 
   stop(): Promise<void> {

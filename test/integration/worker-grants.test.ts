@@ -4,6 +4,7 @@
  * Method: a real nats-server, real tokens; every verb is called with every kind of grant.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { poll } from "../../cluster/poll.ts";
 import { assert } from "../../src/base/assert.ts";
 import { capabilities, type Capability } from "../../src/core/grant/capabilities.ts";
 import type { Grant } from "../../src/core/grant/grant.ts";
@@ -241,4 +242,32 @@ describe("a worker of the library", () => {
       result: { producedBy: worker.workerId, output: { done: true } },
     });
   });
+
+  it("takes another grant before the first expires, and keeps the lease of what it runs", async () => {
+    const { workloadId, prefix } = await setting.admit();
+    const applicationId = prefix.split(".").at(-1) ?? "";
+    const subject = { kind: "worker", id: NAME } as const;
+    const expiresAt = (Math.floor(Date.now() / 1000) + 4) * 1000;
+    const late = await issue(applicationId, { subject, id: "grant-late" });
+    const worker = await runWorker({
+      ...{ servers: setting.urls, tenantId: "acme", applicationId, name: NAME, leaseMs: 1_500, handleSignals: false },
+      token: await issue(applicationId, { subject, expiresAt }),
+      handler: async ({ heartbeat }) => {
+        expect(() => worker.useToken("no grant\n")).toThrow(/token is no grant/);
+        worker.useToken(late);
+        // The first lease and the first grant are over by then.
+        await poll(() => (Date.now() > expiresAt + 2_000 ? true : undefined), { timeoutMs: 20_000 });
+        return heartbeat().then(() => ({ done: true }));
+      },
+    });
+    const { answer } = await setting.authority.waitForSettled(workloadId, 20_000);
+    expect(answer).toMatchObject({ state: "SUCCEEDED", fencingToken: 1 });
+    const registered = await setting.authority.getWorker({
+      tenantId: "acme",
+      applicationId,
+      workerId: worker.workerId,
+    });
+    expect(registered.grantId).toBe("grant-late");
+    await worker.stop();
+  }, 60_000);
 });

@@ -5,7 +5,13 @@
 import { describe, expect, test } from "vitest";
 import { parseFlags, UsageError } from "../../src/cli/arguments.ts";
 import { runExecWorker } from "../../src/cli/exec-worker.ts";
-import { demoWorkerOptions, execWorkerOptions, splitProgram, workerFlags } from "../../src/cli/worker-arguments.ts";
+import {
+  demoWorkerOptions,
+  execWorkerOptions,
+  splitProgram,
+  withServers,
+  workerFlags,
+} from "../../src/cli/worker-arguments.ts";
 
 const flagsOf = (...args: readonly string[]): ReturnType<typeof parseFlags> =>
   parseFlags(
@@ -46,6 +52,16 @@ describe("the flags", () => {
     expect(demoWorkerOptions(flagsOf())).toMatchObject({ name: "demo", concurrency: 4, leaseMs: 5_000 });
   });
 
+  test("name the servers before the variable does, which does before the usual address", () => {
+    const environment = { MANDATE_NATS_SERVERS: "a:4222,b:4222" };
+    const serversOf = (...args: readonly string[]): readonly string[] =>
+      demoWorkerOptions(withServers(flagsOf(...args), environment)).servers;
+    expect(serversOf()).toEqual(["a:4222", "b:4222"]);
+    expect(serversOf("--nats", "c:4222")).toEqual(["c:4222"]);
+    expect(demoWorkerOptions(withServers(flagsOf(), { MANDATE_NATS_SERVERS: "" })).servers).toEqual(["127.0.0.1:4222"]);
+    expect(() => demoWorkerOptions(withServers(flagsOf(), { MANDATE_NATS_SERVERS: "a b" }))).toThrow(UsageError);
+  });
+
   test("are read", () => {
     const flags = flagsOf("--capabilities", "a,b", "--env", "A, B", "--max-memory-bytes", "64000000000");
     expect(execWorkerOptions(flags, ["cat"])).toMatchObject({
@@ -59,8 +75,8 @@ describe("the flags", () => {
     [[], [], "--exec names no program"],
     [[], [""], "--exec names no program"],
     [["--nats", ","], ["cat"], "--nats names no server"],
-    [["--nats", "a:b:c"], ["cat"], "--nats must be host:port"],
-    [["--nats", "me:word@host:4222"], ["cat"], "--nats must be host:port"],
+    [["--nats", "a:b:c"], ["cat"], "--nats (or MANDATE_NATS_SERVERS) must be host:port"],
+    [["--nats", "me:word@host:4222"], ["cat"], "--nats (or MANDATE_NATS_SERVERS) must be host:port"],
     [["--tenant", ""], ["cat"], "--tenant must not be empty"],
     [["--env", "A,B=3"], ["cat"], "--env takes names of variables"],
     [["--concurrency", "0"], ["cat"], '--concurrency="0" must be a whole number from 1 to 1000'],
@@ -82,7 +98,7 @@ test.each([
   ["sh -c true", /its arguments are words of their own/],
   ["/tmp", /there is no program "\/tmp"/],
 ])("a program that can't be started is refused before anything is connected: %s", async (command, why) => {
-  const options = { ...execWorkerOptions(flagsOf("--nats", "127.0.0.1:1"), [command]), login: {} };
+  const options = { ...execWorkerOptions(flagsOf("--nats", "127.0.0.1:1"), [command]), login: {}, grant: {} };
   const refused = await runExecWorker(options, () => undefined).catch((thrown: unknown) => thrown);
   expect(refused).toBeInstanceOf(UsageError);
   expect((refused as UsageError).message).toMatch(why);
