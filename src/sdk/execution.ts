@@ -82,6 +82,7 @@ export class Execution {
   #cancelTimer: NodeJS.Timeout | undefined;
   #cancelled = false;
   #started = false;
+  #reporting = false;
 
   constructor(options: ExecutionOptions) {
     const { claim, connection, log } = options;
@@ -204,6 +205,7 @@ export class Execution {
 
   /** Tells the authority how it ended. The fence decides whether it still counts, whatever this worker believes. */
   #report(settled: Settled): Promise<ExecutionEnd> {
+    this.#reporting = true;
     if (this.#cancelled) return this.#reporter.confirmCancel();
     if (settled.ok) return this.#reporter.complete(settled.value);
     const { thrown } = settled;
@@ -226,6 +228,11 @@ export class Execution {
     this.#abort(new WorkStopped("cancelled", "cancellation was requested"));
     // A handler that does not stop loses its lease, and with it the work ends as cancelled.
     this.#cancelTimer = setTimeout(() => this.#lost.resolve("lost"), this.#options.leaseMs);
+  }
+
+  /** The authority says that the claim is over: the handler is told to stop. One that has ended may be why it is over. */
+  lose(code: ErrorCode): void {
+    if (!this.#reporting) this.#onLost(code);
   }
 
   #onLost(code: string): void {

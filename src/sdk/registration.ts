@@ -20,6 +20,24 @@ interface WorkerSeen {
   readonly lastSeen: number;
 }
 
+interface HeartbeatAnswer {
+  readonly worker: WorkerSeen;
+  readonly stopClaims: readonly string[];
+}
+
+interface ReconcileAnswer {
+  readonly worker: WorkerSeen;
+  readonly fencedClaims: readonly string[];
+}
+
+/** What a worker does, as far as its place in the registry is about it. */
+export interface WorkOfWorker {
+  /** Ids of the claims that it holds. */
+  claimIds(): readonly string[];
+  /** Ends what it does for claims that are no longer its own. */
+  stop(claimIds: readonly string[]): void;
+}
+
 /** Refusals that end a worker for good: another process has its name, or it may not be one. */
 const isFinal = ({ code }: MandateError): boolean =>
   code === "WORKER_SUPERSEDED" ||
@@ -38,7 +56,7 @@ export class Registration {
   readonly incarnation = randomUUID();
   readonly #settings: WorkerSettings;
   readonly #connection: WorkConnection;
-  readonly #claims: () => readonly { readonly claimId: string; readonly workloadId: string }[];
+  readonly #work: WorkOfWorker;
   readonly #ending = new AbortController();
   readonly #lost = new AbortController();
   #seen: WorkerSeen = { lifecycle: "OFFLINE", capabilityVersion: 0, lastSeen: 0 };
@@ -47,14 +65,10 @@ export class Registration {
   #drained = false;
   #beating: Promise<void> | undefined;
 
-  constructor(
-    settings: WorkerSettings,
-    connection: WorkConnection,
-    claims: () => readonly { readonly claimId: string; readonly workloadId: string }[],
-  ) {
+  constructor(settings: WorkerSettings, connection: WorkConnection, work: WorkOfWorker) {
     this.#settings = settings;
     this.#connection = connection;
-    this.#claims = claims;
+    this.#work = work;
   }
 
   /** Aborted, with the refusal as its reason, when the worker has lost its place for good. */
@@ -93,11 +107,12 @@ export class Registration {
   /** Is heard now; whatever keeps it from that is mended: it registers, or reconciles, but not against an operator who drained it. */
   async beat(): Promise<void> {
     const { log } = this.#settings;
-    const told = { ...this.#told(), health: "HEALTHY", active: this.#claims().length };
-    const runningClaims = this.#claims().map(({ claimId }) => claimId);
+    const runningClaims = this.#work.claimIds();
+    const told = { ...this.#told(), health: "HEALTHY", active: runningClaims.length };
     try {
-      const answer = await this.#call("worker.heartbeat", { ...told, runningClaims });
-      this.#note((answer as { readonly worker: WorkerSeen }).worker);
+      const answer = (await this.#call("worker.heartbeat", { ...told, runningClaims })) as HeartbeatAnswer;
+      this.#note(answer.worker);
+      this.#work.stop(answer.stopClaims);
       this.#drained = this.#seen.lifecycle === "DRAINING" || this.#seen.lifecycle === "OFFLINE";
     } catch (thrown) {
       if (!(thrown instanceof MandateError)) throw thrown;
@@ -181,13 +196,11 @@ export class Registration {
   }
 
   async #reconcile(): Promise<void> {
-    const claims = this.#claims();
-    const answer = await this.#call("worker.reconcile", {
-      ...this.#told(),
-      knownClaims: claims.map(({ claimId }) => claimId),
-      runningAttempts: [],
-    });
-    this.#note((answer as { readonly worker: WorkerSeen }).worker);
+    const knownClaims = this.#work.claimIds();
+    const told = { ...this.#told(), knownClaims, runningAttempts: [] };
+    const answer = (await this.#call("worker.reconcile", told)) as ReconcileAnswer;
+    this.#note(answer.worker);
+    this.#work.stop(answer.fencedClaims);
   }
 
   #self(): { readonly workerId: string; readonly incarnation: string } {

@@ -59,7 +59,13 @@ class WorkerLoop implements RunningWorker {
     this.#settings = settings;
     this.#connection = connection;
     this.#renewer = renewer;
-    this.#registration = new Registration(settings, connection, () => [...this.#running].map(({ claim }) => claim));
+    this.#registration = new Registration(settings, connection, {
+      claimIds: () => [...this.#running].map(({ claim }) => claim.claimId),
+      stop: (claimIds) => {
+        for (const execution of this.#running)
+          if (claimIds.includes(execution.claim.claimId)) execution.lose("WORKLOAD_CLAIM_INVALID");
+      },
+    });
     this.ended = this.#run();
   }
 

@@ -86,6 +86,24 @@ test("a worker that was given up while its thread was busy has its place again, 
   expect(await lifecycleOf("dazed", "READY")).toBe(true);
 });
 
+test("work that is over is stopped with the next heartbeat, long before its lease would be renewed", async () => {
+  let took: number | undefined;
+  await setting.worker({
+    name: "told",
+    heartbeatIntervalMs: 200,
+    leaseMs: 120_000,
+    handler: async ({ signal }) => {
+      const from = performance.now();
+      await untilAborted(signal);
+      took = performance.now() - from;
+    },
+  });
+  const { workloadId } = await setting.admit({ timeouts: { executionMs: 1_000 } });
+  await setting.whenIn(workloadId, ["TIMED_OUT"]);
+  await poll(() => (took === undefined ? undefined : true), { timeoutMs: 30_000 });
+  expect(took, "ms until the handler was told").toBeLessThan(30_000);
+}, 60_000);
+
 test("a worker that an operator drained is given nothing until he recovers it", async () => {
   await setting.worker({ name: "drained", heartbeatIntervalMs: 200, handler: () => "done" });
   expect(await lifecycleOf("drained", "READY")).toBe(true);
