@@ -9,6 +9,7 @@ import { changePoolRequest, createPoolRequest, listPoolsRequest, poolRequest } f
 import type { Answered, CallContext } from "./api.ts";
 import { parseArguments } from "./arguments.ts";
 import { conflict, type WorkerChanges } from "./worker-changes.ts";
+import { findReference, markOf } from "./operation-ids.ts";
 import type { WorkerRecords } from "./worker-records.ts";
 
 const ROUNDS_MAX = 24;
@@ -40,7 +41,7 @@ export class Pools {
   }
 
   async create(value: unknown, context: CallContext): Promise<Answered<PoolRecord>> {
-    const { requestId: _unused, ...request } = parseArguments(createPoolRequest, value, "WORKER_INVALID");
+    const { requestId, ...request } = parseArguments(createPoolRequest, value, "WORKER_INVALID");
     const { viewIsNew, now } = this.#options;
     await viewIsNew();
     return this.#change(
@@ -48,6 +49,7 @@ export class Pools {
       {
         action: "createPool",
         context,
+        mark: requestId === undefined ? undefined : markOf(context.caller ?? "", "createPool", requestId),
         decide: (existing) => decideCreatePool(existing, request, { workers: this.#known(), now: now() }),
       },
     );
@@ -106,6 +108,8 @@ export class Pools {
       readonly action: string;
       readonly context: CallContext;
       readonly removes?: boolean;
+      /** From the requestId: what bears it is what an earlier try of the same request has made. */
+      readonly mark?: string | undefined;
       readonly decide: (existing: PoolRecord | undefined) => PoolDecision<PoolRecord>;
     },
   ): Promise<Answered<PoolRecord>> {
@@ -113,14 +117,16 @@ export class Pools {
     const shard = workerRecords.shardOfPool(asked);
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const held = await workerRecords.freshPool(asked, asked.poolId);
+      if (held?.value !== undefined && how.mark !== undefined && findReference(held.operations, how.mark) !== undefined)
+        return { answer: held.value, position: { shard: shard.index, revision: held.revision } };
       const decision = how.decide(held?.value);
       if (!decision.ok) throw MandateError.of(decision.error);
       let put: Put | undefined;
       if (how.removes === true) put = changes.removedPoolPut(decision.answer);
       else if (decision.record !== undefined) put = changes.poolPut(decision.record);
       if (put === undefined) return { answer: decision.answer };
-      const { action, context } = how;
-      const revisions = await changes.write({ action, scope: asked, shard, puts: [put], context });
+      const { action, context, mark } = how;
+      const revisions = await changes.write({ action, scope: asked, shard, puts: [put], context, mark });
       if (revisions !== undefined)
         return { answer: decision.answer, position: { shard: shard.index, revision: revisions[0] ?? 0 } };
     }

@@ -183,7 +183,8 @@ async function revoke(terminal: Terminal): Promise<number> {
     return 0;
   } catch (thrown) {
     if (!(thrown instanceof MandateError)) throw thrown;
-    terminal.complain(`${thrown.code}: ${thrown.message}\n`);
+    const hint = thrown.code === "SUBJECT_REQUIRED" ? "; the node has no keys of grants (MANDATE_KEYS)" : "";
+    terminal.complain(`${thrown.code}: ${thrown.message}${hint}\n`);
     return 1;
   }
 }

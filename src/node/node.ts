@@ -14,6 +14,7 @@ import { startHttpServer, type HttpServer } from "../http/server.ts";
 import { startWorkerService, type WorkerService } from "../nats/worker-service.ts";
 import type { JetstreamStore } from "../store/jetstream/jetstream-store.ts";
 import { GatedAuthority } from "./gated-authority.ts";
+import { GrowingPause } from "./growing-pause.ts";
 import { NodeMetrics } from "./node-metrics.ts";
 import { httpCertificateOf } from "./http-certificate.ts";
 import { natsConnectionOf } from "./nats-login.ts";
@@ -55,6 +56,7 @@ const CONNECT_AGAIN_MS = 250;
 
 /** A connection for workers' requests, however long it takes. An abort rejects with the signal's reason. */
 async function connectForWorkers(config: Config, log: Log, signal: AbortSignal): Promise<NatsConnection> {
+  const toldPause = new GrowingPause();
   for (;;) {
     signal.throwIfAborted();
     try {
@@ -68,7 +70,8 @@ async function connectForWorkers(config: Config, log: Log, signal: AbortSignal):
         pingInterval: 5_000,
       });
     } catch (thrown) {
-      log.warn({ cause: String(thrown) }, "workers' requests can't be listened for yet; trying again");
+      if (toldPause.over())
+        log.warn({ cause: String(thrown) }, "workers' requests can't be listened for yet; trying again");
       await delay(CONNECT_AGAIN_MS, undefined, { signal });
     }
   }

@@ -18,6 +18,8 @@ let directory: string;
 let keys: string;
 let nats: NatsServer;
 let node: AuthorityProcess;
+/** The same without keys. */
+let open: AuthorityProcess;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "mandate-serve-grants-"));
@@ -25,24 +27,22 @@ beforeEach(async () => {
   await mkdir(keys);
   const [clientPort = 0, monitorPort = 0, httpPort = 0] = await freePorts([undefined, undefined, undefined]);
   nats = new NatsServer({ name: "n1", directory: join(directory, "n1"), clientPort, monitorPort, sync: "always" });
-  node = new AuthorityProcess({
-    name: "a1",
-    directory: join(directory, "a1"),
-    url: `http://127.0.0.1:${httpPort}`,
-    env: {
-      MANDATE_NATS_SERVERS: `127.0.0.1:${clientPort}`,
-      MANDATE_NATS_MONITOR_URLS: nats.monitorUrl,
-      MANDATE_HTTP_PORT: String(httpPort),
-      MANDATE_NODE_ID: "a1",
-      MANDATE_REPLICAS: "1",
-      MANDATE_LOG_LEVEL: "debug",
-      MANDATE_KEYS: keys,
-    },
-  });
+  const env = {
+    MANDATE_NATS_SERVERS: `127.0.0.1:${clientPort}`,
+    MANDATE_NATS_MONITOR_URLS: nats.monitorUrl,
+    MANDATE_HTTP_PORT: String(httpPort),
+    MANDATE_NODE_ID: "a1",
+    MANDATE_REPLICAS: "1",
+    MANDATE_LOG_LEVEL: "debug",
+  };
+  const place = { name: "a1", directory: join(directory, "a1"), url: `http://127.0.0.1:${httpPort}` };
+  node = new AuthorityProcess({ ...place, env: { ...env, MANDATE_KEYS: keys } });
+  open = new AuthorityProcess({ ...place, env });
 });
 
 afterEach(async () => {
   await node.kill();
+  await open.kill();
   await nats.kill();
   await rm(directory, { recursive: true, force: true });
 });
@@ -126,6 +126,17 @@ test("a node with keys, its grants, a revocation and a rotation", async () => {
   for (const token of [orders, ops, fresh])
     for (const part of token.split(".").slice(1)) expect(log).not.toContain(part.slice(0, 40));
 }, 120_000);
+
+test("a node without keys revokes nothing, and the command says why", async () => {
+  const key = join(directory, "key.json");
+  await mandate(["keys", "new", "--out", key]);
+  await Promise.all([nats.start(), open.start()]);
+  await open.waitReady(30_000);
+  const revoked = mandate(["grant", "revoke", "--subject", "service:orders", "--url", open.url], {
+    MANDATE_TOKEN: await issue(key, "human:ops"),
+  });
+  await expect(revoked).rejects.toThrow(/SUBJECT_REQUIRED: .*; the node has no keys of grants \(MANDATE_KEYS\)/);
+}, 60_000);
 
 test("a node whose keys are not good says which file, and does not start", async () => {
   await writeFile(join(keys, "key.json"), '{"kty":"oct","k":"c2VjcmV0"}');

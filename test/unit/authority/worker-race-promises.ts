@@ -235,6 +235,22 @@ export function describeWorkerRaces(stage: Stage): void {
     expect(await idling.poll).toHaveLength(1);
   });
 
+  it("answers the repeat of a pool's creation whose answer was lost, and of that one alone", async () => {
+    const crew = new Crew(stage);
+    const { a, b } = crew.scene;
+    const worker = await crew.ready();
+    const request = { ...crew.scope(), name: "presses", workerIds: [worker.workerId], requestId: "r1" };
+    const pool = await a.createPool(request);
+    expect(await b.createPool(request)).toEqual(pool);
+    expect((await refusal(b.createPool({ ...request, requestId: "r2" }))).code).toBe("WORKER_POOL_EXISTS");
+    expect((await refusal(b.createPool({ ...request, requestId: undefined }))).code).toBe("WORKER_POOL_EXISTS");
+    const { poolId } = pool;
+    await a.changePool({ ...crew.scope(), poolId, remove: [worker.workerId], requestId: "r1" });
+    expect(await b.createPool(request)).toMatchObject({ poolId, workerIds: [] });
+    await a.deletePool({ ...crew.scope(), poolId });
+    expect((await b.createPool({ ...request, requestId: "r3" })).workerIds).toEqual([worker.workerId]);
+  });
+
   it("answers the repeat of a drain whose answer was lost, though the worker is OFFLINE by now", async () => {
     const crew = new Crew(stage);
     const { b, c } = crew.scene;
