@@ -246,8 +246,13 @@ export class Executor {
   }
 
   async #readAgain<Answer>(work: Work<Answer>): Promise<Seen> {
+    const seen = await this.#options.records.fresh(work.workloadId, {
+      scope: work.context.scope,
+      resultId: work.resultId,
+    });
+    // Last, so that nothing of it has moved on when it is decided on.
     await work.refresh?.();
-    return this.#options.records.fresh(work.workloadId, { scope: work.context.scope, resultId: work.resultId });
+    return seen;
   }
 
   #conclude<Answer>(decision: Decision<Answer>, workload: Projected): Answered<Answer> {

@@ -250,7 +250,8 @@ export class Workers {
     const record = workerRecords.viewed(asked)?.value;
     const held = new Set(record === undefined ? [] : claimIdsOf(workerRecords.seen(record).slots));
     if (held.size === new Set(named).size && named.every((claimId) => held.has(claimId))) return;
-    if (record === undefined) await workerRecords.fresh(asked);
+    // How many slots there are to be read is for the record to say, as it is committed now.
+    await workerRecords.fresh(asked);
     await workerRecords.refreshClaims(asked);
   }
 

@@ -150,6 +150,7 @@ export class Execution {
       if (!(thrown instanceof MandateError)) return "unresolved";
       this.#options.log.warn({ ...this.#place(), code: thrown.code }, "claimed work could not be read");
       if (FENCE_CODES.has(thrown.code)) return "lost";
+      this.#reporting = true;
       return this.#reporter.fail({
         // Work that no message can hold will not fit the next time either: it is not what `worker_failure` retries.
         kind: thrown.code === "WORKLOAD_TOO_LARGE" ? "context_too_large" : "worker_failure",
@@ -232,7 +233,7 @@ export class Execution {
 
   /** The authority says that the claim is over: the handler is told to stop. One that has ended may be why it is over. */
   lose(code: ErrorCode): void {
-    if (!this.#reporting) this.#onLost(code);
+    if (!this.#reporting && this.#stopCause() !== "lease_lost") this.#onLost(code);
   }
 
   #onLost(code: string): void {

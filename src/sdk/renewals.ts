@@ -13,7 +13,9 @@ interface Renewal {
   trustedUntil: number;
   /** When the last request was sent, ms of the shared clock. */
   sentAt: number;
-  /** How long the next request is given before another is sent, ms. */
+  /** Whether that request's answer is waited for; until {@link dueAt}, then another is sent. */
+  isWaiting: boolean;
+  /** How long a request is given before another is sent, ms. */
   patienceMs: number;
   cancelTold: boolean;
 }
@@ -60,14 +62,20 @@ export class Renewals {
     if (message.kind === "hold") {
       const { lease } = message;
       const dueAt = renewalDueOf(lease.sentAt, this.#options.leaseMs);
-      const patienceMs = patienceOf(this.#options.leaseMs);
-      const trustedUntil = this.#options.trust.read(lease.place);
-      this.#held.set(lease.place, { lease, dueAt, trustedUntil, sentAt: lease.sentAt, patienceMs, cancelTold: false });
+      this.#held.set(lease.place, {
+        lease,
+        dueAt,
+        trustedUntil: this.#options.trust.read(lease.place),
+        sentAt: lease.sentAt,
+        isWaiting: false,
+        patienceMs: patienceOf(this.#options.leaseMs),
+        cancelTold: false,
+      });
     } else {
       const renewal = this.#held.get(message.place);
       if (renewal?.lease.claimId !== message.claimId) return;
       if (message.kind === "release") this.#held.delete(message.place);
-      else renewal.dueAt = 0;
+      else if (!renewal.isWaiting) renewal.dueAt = 0;
     }
     this.#schedule();
   }
@@ -90,8 +98,9 @@ export class Renewals {
   }
 
   #sendDue(): void {
-    const until = sharedMonotonicMs() + this.#options.leaseMs * GATHER_SHARE;
-    const due = [...this.#held.values()].filter(({ dueAt }) => dueAt <= until);
+    const now = sharedMonotonicMs();
+    const until = now + this.#options.leaseMs * GATHER_SHARE;
+    const due = [...this.#held.values()].filter(({ dueAt, isWaiting }) => dueAt <= (isWaiting ? now : until));
     for (let from = 0; from < due.length; from += BATCH_MAX) void this.#renew(due.slice(from, from + BATCH_MAX));
     this.#schedule();
   }
@@ -100,18 +109,22 @@ export class Renewals {
     const { leaseMs } = this.#options;
     const sentAt = sharedMonotonicMs();
     for (const renewal of batch) {
+      renewal.patienceMs = renewal.isWaiting ? Math.min(leaseMs, 2 * renewal.patienceMs) : patienceOf(leaseMs);
+      renewal.isWaiting = true;
       renewal.sentAt = sentAt;
       renewal.dueAt = sentAt + renewal.patienceMs;
-      renewal.patienceMs = Math.min(leaseMs, 2 * renewal.patienceMs);
     }
     const answers = await this.#ask(batch);
     const again = sharedMonotonicMs() + Math.min(1_000, leaseMs / 10);
     for (const [index, renewal] of batch.entries()) {
       if (this.#held.get(renewal.lease.place) !== renewal) continue;
       const answer = answers[index];
-      if (answer === undefined || (!answer.ok && isPassing(answer.error)))
+      if (answer !== undefined && (answer.ok || !isPassing(answer.error))) this.#settle(renewal, answer, sentAt);
+      // Another one that was sent since then is waited for.
+      else if (renewal.sentAt === sentAt) {
+        renewal.isWaiting = false;
         renewal.dueAt = Math.min(renewal.dueAt, again);
-      else this.#settle(renewal, answer, sentAt);
+      }
     }
     this.#schedule();
   }
@@ -128,8 +141,8 @@ export class Renewals {
     const trustedUntil = Math.max(renewal.trustedUntil, trustedUntilOf(sentAt, leaseMs));
     trust.replace(place, renewal.trustedUntil, trustedUntil);
     renewal.trustedUntil = trustedUntil;
+    renewal.isWaiting = false;
     renewal.dueAt = renewalDueOf(renewal.sentAt, leaseMs);
-    renewal.patienceMs = patienceOf(leaseMs);
     tell({ kind: "renewed", place, claimId });
     if (!answer.cancellationRequested || renewal.cancelTold) return;
     renewal.cancelTold = true;

@@ -135,6 +135,26 @@ test("answers that take longer than a request is given before the next still ren
   expect(asked).toBeLessThan((sharedMonotonicMs() - from) / (leaseMs / 6));
 });
 
+test("a renewal that is asked for while one is under way waits for that one's answer", async () => {
+  const leaseMs = 1_500;
+  const asked: number[] = [];
+  const told: FromRenewal[] = [];
+  const renewals = new Renewals({ leaseMs, trust: TrustTable.create(1), tell: (message) => told.push(message) });
+  open.push(renewals);
+  renewals.begin((_verb, args) => {
+    asked.push(sharedMonotonicMs());
+    const { claims } = args as Asked;
+    // The first request gets no answer.
+    return asked.length === 1 ? new Promise(() => undefined) : Promise.resolve(claims.map(() => renewed("claim-0")));
+  });
+  renewals.take({ kind: "hold", lease: lease(0) });
+  await until(() => asked.length === 1);
+  for (let time = 0; time < 10; time++) renewals.take({ kind: "renew-now", place: 0, claimId: "claim-0" });
+  await until(() => told.length > 0);
+  expect(asked).toHaveLength(2);
+  expect((asked[1] ?? 0) - (asked[0] ?? 0), "ms of patience").toBeGreaterThanOrEqual(240);
+});
+
 test.each([
   { name: "renewed", answer: renewed },
   { name: "refused", answer: refusal("WORKLOAD_CLAIM_INVALID") },

@@ -198,6 +198,29 @@ export function describeWorkerRaces(stage: Stage): void {
     expect(answer).toMatchObject({ stopClaims: [], missingClaims: [] });
   });
 
+  it.each(["heartbeat", "reconciliation"])(
+    "tells a worker whose concurrency was raised unseen to stop none of its claims: %s",
+    async (call) => {
+      const crew = new Crew(stage);
+      const { c, cluster } = crew.scene;
+      await crew.ready({ concurrency: 1, incarnation: "one" });
+      await crew.admit(6);
+      await cluster.hold(c);
+      const worker = await crew.register({ concurrency: 6, incarnation: "two" });
+      await crew.beat(worker, { incarnation: "two" });
+      const claims = await crew.next(worker, { max: 6, start: true, incarnation: "two" });
+      const ids = claims.map(({ claimId }) => claimId);
+      expect(ids).toHaveLength(6);
+      const { workerId, version, capabilityVersion } = worker;
+      const timestamp = cluster.clock.now();
+      const said = { ...crew.scope(), workerId, version, capabilityVersion, timestamp, incarnation: "two" };
+      if (call === "heartbeat") {
+        const answer = await c.heartbeatWorker({ ...said, health: "HEALTHY", runningClaims: ids });
+        expect(answer).toMatchObject({ stopClaims: [], missingClaims: [] });
+      } else expect(await c.reconcileWorker({ ...said, knownClaims: ids })).toMatchObject({ fencedClaims: [] });
+    },
+  );
+
   it("leaves a worker open whose removal it refuses for a claim that the node has not seen", async () => {
     const crew = new Crew(stage);
     const { b, cluster } = crew.scene;
