@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { RunningWorker } from "../sdk/worker.ts";
 import { UsageError } from "./arguments.ts";
 
@@ -53,15 +53,17 @@ export function followTokenFile(
   /** What was in it the last time: a grant that is just being written is not taken by halves. */
   let seen = token;
   let complaint = "";
-  const look = (): void => {
+  const look = (first: boolean): void => {
     try {
+      // A pipe would be waited for.
+      if (!statSync(file).isFile()) throw new TypeError("it is no file that can be read again");
       const content = readFileSync(file, "utf8").trim();
       const isWhole = content === seen;
       seen = content;
-      if (isWhole && content !== used && content !== "") {
+      if ((isWhole || first) && content !== used && content !== "") {
         worker.useToken(content);
         used = content;
-        how.say("another grant is used from now on");
+        how.say(`there is another grant in ${file}`);
       }
       complaint = "";
     } catch (thrown) {
@@ -70,7 +72,9 @@ export function followTokenFile(
       complaint = reason;
     }
   };
-  const timer = setInterval(look, how.everyMs ?? LOOK_MS);
+  // It may have been a while since it was read.
+  look(true);
+  const timer = setInterval(() => look(false), how.everyMs ?? LOOK_MS);
   const stop = (): void => clearInterval(timer);
   worker.ended.then(stop, stop);
 }

@@ -36,6 +36,8 @@ export interface WorkOfWorker {
   claimIds(): readonly string[];
   /** Ends what it does for claims that are no longer its own. */
   stop(claimIds: readonly string[]): void;
+  /** The grant that the renewals of its leases bear from now on. */
+  useToken(token: string): void;
 }
 
 /** Refusals that end a worker for good: another process has its name, or it may not be one. */
@@ -61,6 +63,12 @@ export class Registration {
   readonly #lost = new AbortController();
   #seen: WorkerSeen = { lifecycle: "OFFLINE", capabilityVersion: 0, lastSeen: 0 };
   #seenAt = 0;
+  /** The grant that it is to have, and the one that it registered under. */
+  #wanted: string | undefined;
+  #standsUnder: string | undefined;
+  #isChanging = false;
+  /** Registrations, one after the other: the last one is what stands. */
+  #registering: Promise<unknown> = Promise.resolve();
   /** An operator drained it: it is given nothing until he recovers it. */
   #drained = false;
   #beating: Promise<void> | undefined;
@@ -87,6 +95,7 @@ export class Registration {
         await this.#register(signal);
         await this.beat();
         this.#beating = this.#keepBeating();
+        if (this.#wanted !== undefined) this.useToken(this.#wanted);
         return;
       } catch (thrown) {
         if (signal.aborted) return;
@@ -133,17 +142,41 @@ export class Registration {
     }
   }
 
-  /** Registers anew, as the same process: it stands under another grant from now on. */
-  async renew(): Promise<void> {
+  /**
+   * Goes over to another grant: the worker registers under it first, and only once the authority has taken it do all other
+   * calls bear it. A node may come to know of a new key later than the worker: the last grant is kept until then.
+   */
+  useToken(token: string): void {
+    this.#wanted = token;
+    // Nothing rests on the last one yet.
+    if (this.#seenAt === 0) this.#adopt(token);
+    else if (!this.#isChanging) void this.#change();
+  }
+
+  #adopt(token: string): void {
+    this.#connection.useToken(token);
+    this.#work.useToken(token);
+  }
+
+  async #change(): Promise<void> {
+    const { log } = this.#settings;
     const { signal } = this.#ending;
-    if (signal.aborted || this.lost.aborted) return;
-    try {
-      await this.#register(signal);
-    } catch (thrown) {
-      if (signal.aborted) return;
-      if (thrown instanceof MandateError && isFinal(thrown)) this.#lost.abort(thrown);
-      else this.#settings.log.warn({ cause: String(thrown) }, "the worker could not register under its new grant");
+    this.#isChanging = true;
+    for (;;) {
+      const token = this.#wanted;
+      if (signal.aborted || this.lost.aborted || token === undefined || token === this.#standsUnder) break;
+      try {
+        await this.#register(signal, token);
+        this.#adopt(token);
+        log.info({}, "the worker stands under another grant");
+      } catch (thrown) {
+        if (signal.aborted) break;
+        const code = thrown instanceof MandateError ? thrown.code : String(thrown);
+        log.warn({ code }, "the new grant is not taken yet, the last one is kept; trying again");
+        await pause(AGAIN_MS, signal);
+      }
     }
+    this.#isChanging = false;
   }
 
   /** Says that it goes: it is given nothing more. Nothing is repeated for long. */
@@ -173,7 +206,13 @@ export class Registration {
     }
   }
 
-  async #register(signal: AbortSignal): Promise<void> {
+  #register(signal: AbortSignal, token?: string): Promise<void> {
+    const registered = this.#registering.then(() => this.#registerNow(signal, token));
+    this.#registering = registered.catch(() => undefined);
+    return registered;
+  }
+
+  async #registerNow(signal: AbortSignal, token: string | undefined): Promise<void> {
     const { name, runtime, version, capabilities, workloadKinds, labels, concurrency } = this.#settings;
     const { heartbeatIntervalMs, resourceProfile } = this.#settings;
     const request = {
@@ -190,8 +229,11 @@ export class Registration {
       heartbeatTimeoutMs: heartbeatIntervalMs * 3,
       incarnation: this.incarnation,
     };
-    const how = { deadlineMs: CALL_DEADLINE_MS, signal };
+    // Should another come meanwhile, this one counts: then it is registered once more.
+    const standsUnder = token ?? this.#connection.token;
+    const how = { deadlineMs: CALL_DEADLINE_MS, signal, token };
     const answer = await this.#connection.call("worker.register", request, how);
+    this.#standsUnder = standsUnder;
     this.#note((answer as { readonly worker: WorkerSeen }).worker);
   }
 

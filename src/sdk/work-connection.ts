@@ -44,6 +44,8 @@ export interface WorkCallOptions {
   /** How long one try may take beside that, ms. Default 5,000. */
   readonly tryTimeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** A grant for this call alone. */
+  readonly token?: string | undefined;
 }
 
 const TRY_TIMEOUT_MS = 5_000;
@@ -104,11 +106,16 @@ export class WorkConnection {
   call(verb: WorkVerb, args: object, options: WorkCallOptions): Promise<unknown> {
     const payload = this.#options.encoding === "json" ? JSON.stringify(args) : packValue(args);
     const timeout = (options.tryTimeoutMs ?? TRY_TIMEOUT_MS) + (options.waitMs ?? 0);
-    return persist(() => this.#tryConnected(verb, payload, timeout), {
+    return persist(() => this.#tryConnected(verb, payload, { timeout, token: options.token }), {
       deadlineMs: options.deadlineMs + (options.waitMs ?? 0),
       changes: verb !== "work.context" && verb !== "claim.validate",
       signal: options.signal,
     });
+  }
+
+  /** The grant that goes with every call. */
+  get token(): string | undefined {
+    return this.#token;
   }
 
   /** The grant that goes with every call from now on, repeats of earlier ones too. */
@@ -142,12 +149,16 @@ export class WorkConnection {
    * The client would take a request while it is not connected, and lose it; and it leaves requests waiting for their
    * time-out when the connection breaks. This one does neither.
    */
-  async #tryConnected(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+  async #tryConnected(
+    verb: WorkVerb,
+    payload: string | Uint8Array,
+    how: { readonly timeout: number; readonly token: string | undefined },
+  ): Promise<TryOutcome<unknown>> {
     if (!this.#connected) await this.#whenBack();
     if (!this.#connected) return { kind: "lost", sent: false, cause: "not connected" };
     return new Promise((resolve) => {
       this.#onBreak.add(resolve);
-      void this.#try(verb, payload, timeout).then((outcome) => {
+      void this.#try(verb, payload, how).then((outcome) => {
         this.#onBreak.delete(resolve);
         resolve(outcome);
       });
@@ -167,11 +178,17 @@ export class WorkConnection {
     });
   }
 
-  async #try(verb: WorkVerb, payload: string | Uint8Array, timeout: number): Promise<TryOutcome<unknown>> {
+  async #try(
+    verb: WorkVerb,
+    payload: string | Uint8Array,
+    how: { readonly timeout: number; readonly token: string | undefined },
+  ): Promise<TryOutcome<unknown>> {
     const subject = workSubject(this.#options, verb);
+    const { timeout } = how;
+    const current = this.#token;
     let answer: Msg;
     try {
-      const sent = headersOf(payload, this.#token);
+      const sent = headersOf(payload, how.token ?? current);
       answer = await this.#nats.request(subject, payload, {
         timeout,
         ...(sent === undefined ? {} : { headers: sent }),
@@ -182,7 +199,11 @@ export class WorkConnection {
     const code = answer.headers?.get("Nats-Service-Error-Code") ?? "";
     const body = decodeBody(answer);
     if (code === "") return { kind: "answered", answer: body };
-    return { kind: "refused", error: errorOfProblem(Number(code), body) };
+    const error = errorOfProblem(Number(code), body);
+    // A grant that was replaced meanwhile: the next try has the one that is good.
+    if (how.token === undefined && this.#token !== current && error.code.startsWith("GRANT_"))
+      return { kind: "lost", sent: false, cause: error };
+    return { kind: "refused", error };
   }
 
   /** Ends the connection; calls that wait for an answer get none. */

@@ -18,8 +18,8 @@ export interface RunningWorker {
   /** How many handlers run. */
   readonly active: number;
   /**
-   * The grant that goes with every call from now on, renewals of leases and repeats included: in time before the former
-   * expires. The worker registers again under it.
+   * Another grant, in time before the last one expires: the worker registers under it, however long it takes until the
+   * authority knows it, and from then on it goes with every call, renewals of leases and repeats included.
    *
    * @throws MandateError `WORKLOAD_INVALID` when it can't be a grant.
    */
@@ -65,6 +65,7 @@ class WorkerLoop implements RunningWorker {
         for (const execution of this.#running)
           if (claimIds.includes(execution.claim.claimId)) execution.lose("WORKLOAD_CLAIM_INVALID");
       },
+      useToken: (token) => renewer.useToken(token),
     });
     this.ended = this.#run();
   }
@@ -75,9 +76,7 @@ class WorkerLoop implements RunningWorker {
 
   useToken(token: string): void {
     checkToken(token);
-    this.#connection.useToken(token);
-    this.#renewer.useToken(token);
-    void this.#registration.renew();
+    this.#registration.useToken(token);
   }
 
   stop(): Promise<void> {
@@ -102,7 +101,7 @@ class WorkerLoop implements RunningWorker {
     // Work whose lease nobody can renew yet is better left to others.
     await Promise.race([this.#renewer.ready, aborted(signal)]);
     await this.#registration.begin(signal);
-    this.#registration.lost.addEventListener("abort", () => void this.stop(), { once: true });
+    void aborted(this.#registration.lost).then(() => this.stop());
     for (let failures = 0; !signal.aborted;) {
       const free = Math.min(CLAIMS_MAX, this.#settings.concurrency - this.#running.size);
       if (free <= 0) {

@@ -12,9 +12,11 @@ import { workerIdOf } from "../../src/core/worker/identity.ts";
 import { issueGrant } from "../../src/grants/sign-token.ts";
 import { verifyToken } from "../../src/grants/verify-token.ts";
 import { servedVerbs, type ServedVerb } from "../../src/nats/verbs.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { runWorker } from "../../src/sdk/worker.ts";
 import { grantOf } from "../unit/grant/grant-fixtures.ts";
 import { makeKey, type TestKey } from "../unit/grant/token-fixtures.ts";
+import { Signal } from "./sdk-setting.ts";
 import { WorkerSetting } from "./worker-setting.ts";
 
 let setting: WorkerSetting;
@@ -243,31 +245,41 @@ describe("a worker of the library", () => {
     });
   });
 
-  it("takes another grant before the first expires, and keeps the lease of what it runs", async () => {
+  it("takes another grant before the first is over, and keeps the lease of what it runs", async () => {
     const { workloadId, prefix } = await setting.admit();
     const applicationId = prefix.split(".").at(-1) ?? "";
     const subject = { kind: "worker", id: NAME } as const;
-    const expiresAt = (Math.floor(Date.now() / 1000) + 4) * 1000;
-    const late = await issue(applicationId, { subject, id: "grant-late" });
+    const stranger = await issueGrant(grantOf({ applicationId, subject }), (await makeKey()).signing);
+    assert(stranger.ok, "it is a grant, of a key that no node knows");
+    const next = await issue(applicationId, { subject, id: "grant-next" });
+    const [unknown, taken] = [new Signal(), new Signal()];
     const worker = await runWorker({
       ...{ servers: setting.urls, tenantId: "acme", applicationId, name: NAME, leaseMs: 1_500, handleSignals: false },
-      token: await issue(applicationId, { subject, expiresAt }),
-      handler: async ({ heartbeat }) => {
+      token: await issue(applicationId, { subject, id: "grant-first" }),
+      log: {
+        ...silentLog,
+        warn: (_fields, text) => void (text.includes("not taken yet") && unknown.give()),
+        info: (_fields, text) => void (text.includes("another grant") && taken.give()),
+      },
+      handler: async (work) => {
         expect(() => worker.useToken("no grant\n")).toThrow(/token is no grant/);
-        worker.useToken(late);
-        // The first lease and the first grant are over by then.
-        await poll(() => (Date.now() > expiresAt + 2_000 ? true : undefined), { timeoutMs: 20_000 });
-        return heartbeat().then(() => ({ done: true }));
+        worker.useToken(stranger.value);
+        await unknown.seen;
+        worker.useToken(next);
+        await taken.seen;
+        const target = { kind: "grant", grantId: "grant-first" };
+        await setting.authority.call("revoke", { tenantId: "acme", applicationId, target });
+        // The lease of before is over by then.
+        const from = performance.now();
+        await poll(() => (performance.now() - from > 2_000 ? true : undefined), { timeoutMs: 20_000 });
+        await work.heartbeat();
+        return { done: true };
       },
     });
-    const { answer } = await setting.authority.waitForSettled(workloadId, 20_000);
+    const { answer } = await setting.authority.waitForSettled(workloadId, 60_000);
     expect(answer).toMatchObject({ state: "SUCCEEDED", fencingToken: 1 });
-    const registered = await setting.authority.getWorker({
-      tenantId: "acme",
-      applicationId,
-      workerId: worker.workerId,
-    });
-    expect(registered.grantId).toBe("grant-late");
+    const asked = { tenantId: "acme", applicationId, workerId: worker.workerId };
+    expect((await setting.authority.getWorker(asked)).grantId).toBe("grant-next");
     await worker.stop();
-  }, 60_000);
+  }, 90_000);
 });

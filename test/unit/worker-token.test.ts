@@ -2,6 +2,7 @@
  * Goal: a worker of the command line uses the grant that it was given, and what a file holds later than at its start.
  * Method: flags, variables and real files, written anew while they are followed.
  */
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,6 +39,14 @@ test("a file that holds no grant is refused at the start, by its name", async ()
   expect(() => readWorkerToken({ "token-file": empty }, {})).toThrow(/empty holds no grant/);
 });
 
+test("what was written while the worker was being connected is used at once", async () => {
+  const used: string[] = [];
+  const worker = { ended: Promise.resolve(), useToken: (token: string) => void used.push(token) };
+  followTokenFile(worker, { token: "before.b.c", file }, { say: () => undefined });
+  await worker.ended;
+  expect(used).toEqual(["a.b.c"]);
+});
+
 test("what is written later is used; what can't be is told once, and the last grant stays", async () => {
   const used: string[] = [];
   const said: string[] = [];
@@ -61,12 +70,16 @@ test("what is written later is used; what can't be is told once, and the last gr
   await until(() => said.length === 3);
   await writeFile(file, "g.h.i\n");
   await until(() => used.length === 2);
+  await unlink(file);
+  execFileSync("mkfifo", [file]);
+  await until(() => said.length === 5);
   end();
   expect(used).toEqual(["d.e.f", "g.h.i"]);
   expect(said.map((line) => line.replace(file, "FILE"))).toEqual([
-    "another grant is used from now on",
+    "there is another grant in FILE",
     expect.stringContaining("the grant in FILE can't be used, the last one is kept: token is no grant"),
     "the grant in FILE can't be used, the last one is kept: ENOENT",
-    "another grant is used from now on",
+    "there is another grant in FILE",
+    expect.stringMatching(/^the grant in FILE can't be used, .*: (ENOENT|it is no file that can be read again)$/),
   ]);
 });
