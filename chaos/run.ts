@@ -39,6 +39,8 @@ const STORE_FILE = "store.ndjson";
 /** How long everything may take to come to its end once all is healed, and how long it is waited for, ms. */
 const SETTLE_MS = 60_000;
 const SETTLE_WAIT_MS = 80_000;
+/** How long a node that was started last may need to load all that an hour has left, on a loaded machine, ms. */
+const READY_WAIT_MS = 240_000;
 
 const parametersOf = ({ scenario, seed }: RunOptions): RunLine["parameters"] => ({
   ...scenario.shape,
@@ -64,7 +66,7 @@ async function conclude(
   await system.crew.finish();
   await system.endTraffic();
   await system.ring.waitReady();
-  await system.nodes.waitReady();
+  await system.nodes.waitReady(READY_WAIT_MS);
   const open = await settleAll(system, recorder, SETTLE_WAIT_MS);
   if (open.length > 0)
     say(
