@@ -41,7 +41,7 @@ export const registryMutants: readonly SimulationMutant[] = [
         replace: "      asserts: [],\n",
       },
     ],
-    seeds: 60,
+    seeds: 150,
     script: "registry",
   },
   {
