@@ -65,7 +65,7 @@ function run(...args: readonly string[]): Promise<{ readonly code: number; reado
 
 test("a node that finds no store answers, says that it is not ready, and serves when the store comes", async () => {
   await node.start();
-  expect(await poll(async () => ((await statusOf("/livez")) === 200 ? true : undefined), { timeoutMs: 20_000 })).toBe(
+  expect(await poll(async () => ((await statusOf("/livez")) === 200 ? true : undefined), { timeoutMs: 40_000 })).toBe(
     true,
   );
   const asks = { headers: { "X-Mandate-Subject": "service:tester", "Content-Type": "application/json" } };
@@ -74,7 +74,7 @@ test("a node that finds no store answers, says that it is not ready, and serves 
   expect(await statusOf("/v1/workloads", asks)).toBe(503);
   expect(await statusOf("/v1/events", asks)).toBe(503);
   await nats.start();
-  await node.waitReady(20_000);
+  await node.waitReady(40_000);
   expect(await statusOf("/v1/workloads?tenantId=t&applicationId=a", asks)).toBe(200);
   await node.stop();
   expect((await node.exited)?.code).toBe(0);
@@ -95,7 +95,7 @@ test("a node builds its view anew when it is told to, and is ready again", async
     child.stdout.on("data", (data: Buffer) => (output += data.toString()));
     const times = (words: string): number => output.split(words).length - 1;
     const heard = (words: string, count: number): Promise<true | undefined> =>
-      poll(async () => (times(words) >= count ? true : undefined), { timeoutMs: 20_000 });
+      poll(async () => (times(words) >= count ? true : undefined), { timeoutMs: 40_000 });
     expect(await heard("the node is ready", 1)).toBe(true);
     child.kill("SIGUSR2");
     expect(await heard("the view is built anew", 1)).toBe(true);
@@ -111,9 +111,9 @@ test("a node builds its view anew when it is told to, and is ready again", async
 test("a node whose store has gone away ends in time when it is told to", async () => {
   await nats.start();
   await node.start();
-  await node.waitReady(20_000);
+  await node.waitReady(40_000);
   await nats.kill();
-  await poll(async () => ((await statusOf("/readyz")) === 503 ? true : undefined), { timeoutMs: 20_000 });
+  await poll(async () => ((await statusOf("/readyz")) === 503 ? true : undefined), { timeoutMs: 40_000 });
   const from = performance.now();
   await node.stop();
   expect((await node.exited)?.code).toBe(0);
@@ -122,7 +122,7 @@ test("a node whose store has gone away ends in time when it is told to", async (
 
 test("a node that waits for its store ends at once when it is told to", async () => {
   await node.start();
-  await poll(async () => ((await statusOf("/livez")) === 200 ? true : undefined), { timeoutMs: 20_000 });
+  await poll(async () => ((await statusOf("/livez")) === 200 ? true : undefined), { timeoutMs: 40_000 });
   const from = performance.now();
   await node.stop();
   expect((await node.exited)?.code).toBe(0);
