@@ -21,6 +21,7 @@ import type {
 } from "./answers.ts";
 import { followChanges, type EventFilter, type FollowedEvent } from "./change-events.ts";
 import { requireExactJson } from "./exact-json.ts";
+import { checkToken } from "./grant-token.ts";
 import { HttpTransport, type HttpAnswer, type HttpCall } from "./http-transport.ts";
 import { errorOfProblem } from "./problem.ts";
 
@@ -29,6 +30,7 @@ export interface ClientOptions {
   readonly url?: string;
   /** Addresses of several nodes; the client goes on to the next when one fails. */
   readonly servers?: readonly string[];
+  /** The grant that goes with every call, until {@link Client.useToken}. Not needed in open mode. */
   readonly token?: string;
   /** In whose name the calls are made while the nodes run in open mode (`X-Mandate-Subject`). */
   readonly subject?: Subject;
@@ -98,6 +100,16 @@ export class Client {
 
   constructor(transport: HttpTransport) {
     this.#transport = transport;
+  }
+
+  /**
+   * The grant that goes with every call from now on, repeats included: in time before the last one expires.
+   *
+   * @throws MandateError `WORKLOAD_INVALID` when it can't be a grant.
+   */
+  useToken(token: string): void {
+    checkToken(token);
+    this.#transport.useToken(token);
   }
 
   /** Admits a workload, or answers the one that the same request admitted before (contract 1.7). */
@@ -231,6 +243,7 @@ export function connect(options: ClientOptions): Client {
   if (!(Number.isInteger(tryTimeoutMs) && tryTimeoutMs >= 1 && tryTimeoutMs <= TRY_TIMEOUT_MAX_MS))
     throw invalid("tryTimeoutMs", `is no whole number between 1 and ${TRY_TIMEOUT_MAX_MS}`);
   if (options.subject !== undefined) checkSubject(options.subject);
+  if (options.token !== undefined) checkToken(options.token);
   return new Client(
     new HttpTransport({
       urls,

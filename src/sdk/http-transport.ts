@@ -73,11 +73,13 @@ const headerText = (text: string): string => text.replaceAll(/[^\x21-\x24\x26-\x
 export class HttpTransport {
   readonly #options: HttpTransportOptions;
   readonly #urls: readonly string[];
+  #token: string | undefined;
   #current = 0;
 
   /** @throws MandateError `WORKLOAD_INVALID` when an address is no http(s) URL. */
   constructor(options: HttpTransportOptions) {
     this.#options = options;
+    this.#token = options.token;
     this.#urls = options.urls.map((url) => {
       const parsed = URL.parse?.(url) ?? (URL.canParse(url) ? new URL(url) : null);
       if (parsed === null || !/^https?:$/.test(parsed.protocol))
@@ -88,6 +90,11 @@ export class HttpTransport {
     });
     if (this.#urls.length === 0)
       throw new MandateError("WORKLOAD_INVALID", "no server is named", { details: { paths: ["servers"] } });
+  }
+
+  /** The grant that goes with every call from now on, repeats of earlier ones too. */
+  useToken(token: string): void {
+    this.#token = token;
   }
 
   /** Makes the call, again and again until it is definite (see {@link persist}). */
@@ -106,13 +113,14 @@ export class HttpTransport {
     return persist(
       async (): Promise<TryOutcome<Response>> => {
         const place = this.#current;
+        const token = this.#token;
         try {
           const response = await fetch(this.#url(call, place), {
             headers: this.#headers(call),
             ...(call.signal === undefined ? {} : { signal: call.signal }),
           });
           if (response.ok) return { kind: "answered", answer: response };
-          return this.#refused(response, await response.text(), place);
+          return this.#refused(response, await response.text(), { place, token });
         } catch (thrown) {
           return this.#lost(thrown, place);
         }
@@ -128,6 +136,7 @@ export class HttpTransport {
 
   async #try(call: HttpCall, text: string | undefined): Promise<TryOutcome<HttpAnswer>> {
     const place = this.#current;
+    const token = this.#token;
     const timeout = AbortSignal.timeout(this.#options.tryTimeoutMs + (call.waitMs ?? 0));
     try {
       const response = await fetch(this.#url(call, place), {
@@ -137,7 +146,7 @@ export class HttpTransport {
         ...(text === undefined ? {} : { body: text }),
       });
       const answer = await response.text();
-      if (!response.ok) return this.#refused(response, answer, place);
+      if (!response.ok) return this.#refused(response, answer, { place, token });
       return {
         kind: "answered",
         answer: { status: response.status, headers: response.headers, body: parseBody(answer) },
@@ -153,7 +162,8 @@ export class HttpTransport {
   }
 
   #headers(call: HttpCall): { [name: string]: string } {
-    const { token, subject } = this.#options;
+    const { subject } = this.#options;
+    const token = this.#token;
     return {
       accept: "application/json, application/problem+json",
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
@@ -162,8 +172,14 @@ export class HttpTransport {
     };
   }
 
-  #refused(response: Response, text: string, place: number): TryOutcome<never> {
+  #refused(
+    response: Response,
+    text: string,
+    { place, token }: { readonly place: number; readonly token: string | undefined },
+  ): TryOutcome<never> {
     const error = errorOfProblem(response.status, parseBody(text));
+    // A grant that was replaced meanwhile: the next try has the one that is good.
+    if (token !== this.#token && error.code.startsWith("GRANT_")) return { kind: "lost", sent: false, cause: error };
     if (response.status >= 500 || response.status === 429) this.#moveOn(place);
     return { kind: "refused", error, retryAfterMs: retryAfterMs(response.headers) };
   }

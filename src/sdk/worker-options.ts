@@ -5,6 +5,7 @@ import { WAIT_MS_MAX } from "../wire/limits.ts";
 import { parseShape } from "../wire/parse.ts";
 import { claimNextRequest } from "../wire/requests.ts";
 import { registerWorkerRequest } from "../wire/worker-requests.ts";
+import { checkToken } from "./grant-token.ts";
 import { brokenLoginRule, type NatsLogin } from "./nats-login.ts";
 import type { ConnectionState } from "./work-connection.ts";
 import type { Handler } from "./work-context.ts";
@@ -64,11 +65,6 @@ const refusal = (path: string, rule: string): MandateError =>
   new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
     details: { paths: [path], issues: [{ path, message: rule }] },
   });
-
-/** @throws MandateError `WORKLOAD_INVALID` when it can't be a grant, nor go into a header. */
-export function checkToken(token: string): void {
-  if (!/^[\w.-]{1,16384}$/.test(token)) throw refusal("token", "is no grant");
-}
 
 /**
  * Checks the options and fills in what is left out.

@@ -4,12 +4,13 @@ import type { Claim } from "../core/workload/record.ts";
 import { CLAIMS_MAX } from "../wire/limits.ts";
 import { aborted, backoffDelayMs, pause } from "./backoff.ts";
 import { Execution } from "./execution.ts";
+import { checkToken } from "./grant-token.ts";
 import { LeaseRenewer } from "./lease-renewer.ts";
 import { Registration } from "./registration.ts";
 import { Reporter } from "./report.ts";
 import { sharedMonotonicMs } from "./shared-clock.ts";
 import { WorkConnection, type WorkConnectionOptions } from "./work-connection.ts";
-import { checkToken, checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
+import { checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
 
 export interface RunningWorker {
   readonly workerId: string;

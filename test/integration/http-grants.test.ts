@@ -1,17 +1,19 @@
 /**
- * Goal: what only a real connection shows: the address that a request comes from, a grant of full size, and an address
- * other than this machine's own.
+ * Goal: what only a real connection shows: the address that a request comes from, a grant of full size, a client that is
+ * given another, and an address other than this machine's own.
  * Method: the HTTP server over an authority in this process, asked over sockets.
  */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { assert } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { MandateError } from "../../src/core/errors.ts";
 import type { Grant } from "../../src/core/grant/grant.ts";
 import { issueGrant } from "../../src/grants/sign-token.ts";
 import { TOKEN_BYTES_MAX } from "../../src/grants/token-format.ts";
 import { verifyToken } from "../../src/grants/verify-token.ts";
 import { startHttpServer, type HttpServer } from "../../src/http/server.ts";
+import { connect } from "../../src/sdk/client.ts";
 import { createTestCluster, type TestCluster } from "../../src/testing.ts";
 import { grantOf, NOW } from "../unit/grant/grant-fixtures.ts";
 import { makeKey, type TestKey } from "../unit/grant/token-fixtures.ts";
@@ -52,6 +54,20 @@ async function ask(token: string): Promise<string> {
   const { code } = (await response.json()) as { readonly code: string };
   return `${response.status} ${code}`;
 }
+
+it("takes a client's next grant from the call on in which it is told it", async () => {
+  const client = connect({ url: server.url, token: await tokenOf({ expiresAt: NOW - 1 }), deadlineMs: 0 });
+  const code = (): Promise<string> =>
+    client.get("workload_0123456789abcdef01234567").then(
+      () => "",
+      (thrown: unknown) => (thrown as MandateError).code,
+    );
+  expect(await code()).toBe("GRANT_EXPIRED");
+  expect(() => client.useToken("no grant\r\n")).toThrow(/token is no grant/);
+  expect(() => connect({ url: server.url, token: "" })).toThrow(/token is no grant/);
+  client.useToken(await tokenOf({}));
+  expect(await code()).toBe("WORKLOAD_NOT_FOUND");
+});
 
 it.each([
   ["127.0.0.0/8", "404 WORKLOAD_NOT_FOUND"],

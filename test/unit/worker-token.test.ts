@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { poll } from "../../cluster/poll.ts";
 import { followTokenFile, readWorkerToken } from "../../src/cli/worker-token.ts";
 import { UsageError } from "../../src/cli/arguments.ts";
-import { checkToken } from "../../src/sdk/worker-options.ts";
+import { checkToken } from "../../src/sdk/grant-token.ts";
 
 let directory: string;
 let file: string;
