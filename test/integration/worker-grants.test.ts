@@ -181,6 +181,8 @@ describe("a request for any work", () => {
     const first = await setting.askWith(token, subject, asked);
     expect(first.body).toMatchObject([{ workloadId }]);
     const waiting = setting.askWith(token, subject, { ...asked, waitMs: 60_000 });
+    // Requests of one connection come in order: when this one is answered, the one before it waits.
+    expect((await setting.askWith(token, subject, { ...asked, workerId: "w2" })).body).toEqual([]);
     const target = { kind: "grant", grantId: "grant-waiting" };
     await setting.authority.call("revoke", { tenantId: "acme", applicationId, target });
     expect((await waiting).body).toEqual([]);
