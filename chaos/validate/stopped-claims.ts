@@ -37,7 +37,9 @@ export function checkStopped(facts: Facts, findings: Findings): void {
     const after = known.before(worker.versions[0]?.shard ?? 0, call.startedAt);
     const held = heldThroughout(worker, { after, until: call.endedAt + clockErrorMaxMs });
     // A lease that ran out is fenced though its slot is still held: only its recovery frees it.
-    const wrong = stopped.filter((claimId) => held.has(claimId) && !isOver(facts, claimId, call.endedAt));
+    const wrong = stopped.filter(
+      (claimId) => held.has(claimId) && !isOver(facts, claimId, { after, until: call.endedAt }),
+    );
     if (wrong.length > 0)
       findings.violation(`${call.call} ${call.id} tells ${worker.id} to stop ${wrong.join(", ")}, which it holds`, {
         evidence: call,
@@ -45,11 +47,19 @@ export function checkStopped(facts: Facts, findings: Findings): void {
   }
 }
 
-/** Whether a claim's lease had run out by an instant, or was taken away for it. */
-function isOver(facts: Facts, claimId: string, at: number): boolean {
+/** Whether a claim's lease, as it then stood, had run out at some moment of a time: a later one may have renewed it all the same. */
+function isOver(facts: Facts, claimId: string, time: { readonly after: number; readonly until: number }): boolean {
+  const { clockErrorMaxMs } = facts.parameters;
   for (const { versions } of facts.workloads.values()) {
-    const last = versions.findLast(({ claim, storedAt }) => claim?.claimId === claimId && storedAt <= at);
-    if (last?.claim !== undefined) return last.claim.expiresAt <= at + facts.parameters.clockErrorMaxMs;
+    const bearing = versions.filter(({ claim, storedAt }) => claim?.claimId === claimId && storedAt <= time.until);
+    if (bearing.length === 0) continue;
+    return bearing.some(({ claim }, index) => {
+      const next = bearing[index + 1];
+      // What had been followed by another before the time began is of no account.
+      if (claim === undefined || (next !== undefined && next.revision <= time.after)) return false;
+      const until = next === undefined ? time.until : Math.min(time.until, next.storedAt);
+      return claim.expiresAt <= until + clockErrorMaxMs;
+    });
   }
   return false;
 }
