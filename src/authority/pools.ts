@@ -8,8 +8,8 @@ import type { Put } from "../store/store.ts";
 import { changePoolRequest, createPoolRequest, listPoolsRequest, poolRequest } from "../wire/worker-requests.ts";
 import type { Answered, CallContext } from "./api.ts";
 import { parseArguments } from "./arguments.ts";
-import { conflict, type WorkerChanges } from "./worker-changes.ts";
-import { findReference, markOf } from "./operation-ids.ts";
+import { conflict, isRepeat, type WorkerChanges } from "./worker-changes.ts";
+import { markOf } from "./operation-ids.ts";
 import type { WorkerRecords } from "./worker-records.ts";
 
 const ROUNDS_MAX = 24;
@@ -117,7 +117,7 @@ export class Pools {
     const shard = workerRecords.shardOfPool(asked);
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const held = await workerRecords.freshPool(asked, asked.poolId);
-      if (held?.value !== undefined && how.mark !== undefined && findReference(held.operations, how.mark) !== undefined)
+      if (held?.value !== undefined && isRepeat(held, how.mark))
         return { answer: held.value, position: { shard: shard.index, revision: held.revision } };
       const decision = how.decide(held?.value);
       if (!decision.ok) throw MandateError.of(decision.error);

@@ -221,7 +221,8 @@ export class WorkerChanges {
   }
 }
 
-const isRepeat = ({ operations }: Held<unknown>, mark: string | undefined): boolean =>
+/** Whether an earlier try of the same request has made this version, or one that it was built on. */
+export const isRepeat = ({ operations }: Held<unknown>, mark: string | undefined): boolean =>
   mark !== undefined && findReference(operations, mark) !== undefined;
 
 const keyOf = (record: WorkerRecord): string => workerKey(record, record.workerId);

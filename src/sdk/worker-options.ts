@@ -61,11 +61,6 @@ export type WorkerSettings = Required<
   readonly workerId: string;
 };
 
-const refusal = (path: string, rule: string): MandateError =>
-  new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
-    details: { paths: [path], issues: [{ path, message: rule }] },
-  });
-
 /**
  * Checks the options and fills in what is left out.
  *
@@ -91,6 +86,10 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
   } as const;
   const registered = parseShape(registerWorkerRequest, { ...scope, name, concurrency: 1, ...described });
   if (!registered.ok) throw MandateError.of(registered.error);
+  const refusal = (path: string, rule: string): MandateError =>
+    new MandateError("WORKLOAD_INVALID", `${path} ${rule}`, {
+      details: { paths: [path], issues: [{ path, message: rule }] },
+    });
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
     throw refusal("concurrency", "is not a whole number from 1 to 10,000");
   const { heartbeatIntervalMs } = described;
