@@ -4,6 +4,9 @@ import type { Authority } from "../authority/authority.ts";
 import { workloadStates } from "../core/workload/states.ts";
 import type { CommitOutcome } from "../store/store.ts";
 
+/** How often the delay of the event loop is sampled, ms. Every look wakes the process: at 10 a node at rest never rests. */
+const LOOP_LOOK_MS = 50;
+
 /** Measures of a node beside those of its doors. Every label has few values: calls, codes, actions, outcomes, states. */
 export class NodeMetrics {
   readonly #calls: Counter<"call" | "code">;
@@ -14,7 +17,7 @@ export class NodeMetrics {
   constructor(registry: Registry) {
     this.#registry = registry;
     const registers = [registry];
-    collectDefaultMetrics({ register: registry });
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_MS });
     this.#calls = new Counter({
       name: "mandate_calls_total",
       help: "Calls of the authority, by call and refusal code; `OK` when it was none.",
