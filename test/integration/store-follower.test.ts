@@ -12,6 +12,7 @@ import { connect } from "@nats-io/transport-node";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { utf8 } from "../../src/base/bytes.ts";
 import { streamName } from "../../src/store/jetstream/bucket.ts";
+import { CREATE_TIMEOUT_MS } from "../../src/store/jetstream/consumer.ts";
 import type { JetstreamStore } from "../../src/store/jetstream/jetstream-store.ts";
 import type { Shard } from "../../src/store/store.ts";
 import { Recorder } from "../conformance/recorder.ts";
@@ -43,6 +44,7 @@ describe("on one server", () => {
   let nats: NatsConnection;
   let management: JetStreamManager;
   let opened: JetstreamStore[] = [];
+  let forgers: ForgingProxy[] = [];
 
   beforeAll(async () => {
     setting = await StoreSetting.start({ servers: 1 });
@@ -55,6 +57,8 @@ describe("on one server", () => {
     proxy.setMode("pass");
     await Promise.all(opened.map((store) => store.close()));
     opened = [];
+    await Promise.all(forgers.map((forging) => forging.close()));
+    forgers = [];
   });
 
   afterAll(async () => {
@@ -74,6 +78,26 @@ describe("on one server", () => {
     return { epoch, stream: streamName(epoch, 0), writer, reader };
   }
 
+  /** The same with a proxy of their own that reads what passes. */
+  async function openForged() {
+    const forging = await ForgingProxy.start(Number(new URL(setting.cluster.urls[0] ?? "").port));
+    forgers.push(forging);
+    const epoch = unique("forged");
+    const writer = await setting.open({ epoch, storage: "memory" });
+    const servers = [`127.0.0.1:${forging.port}`];
+    const connection = { ignoreClusterUpdates: true };
+    const reader = await setting.open({ epoch, storage: "memory", servers, connection });
+    opened.push(writer, reader);
+    return { forging, writer: firstShard(writer), reader: firstShard(reader) };
+  }
+
+  /** How many connections the server has taken since it started. */
+  const connectionsMade = async (): Promise<number> => {
+    const [server] = setting.cluster.servers;
+    const response = await fetch(`${server?.monitorUrl}/varz`);
+    return ((await response.json()) as { total_connections: number }).total_connections;
+  };
+
   it("a consumer that somebody deletes is replaced, and nothing is missed or repeated", async () => {
     const { stream, writer, reader } = await open();
     const shard = firstShard(writer);
@@ -92,26 +116,56 @@ describe("on one server", () => {
   });
 
   it("updates that come twice are taken once, and following goes on as it was", async () => {
-    const twice = await ForgingProxy.start(Number(new URL(setting.cluster.urls[0] ?? "").port));
-    const epoch = unique("twice");
-    const writer = await setting.open({ epoch, storage: "memory" });
-    const servers = [`127.0.0.1:${twice.port}`];
-    const reader = await setting.open({
-      epoch,
-      storage: "memory",
-      servers,
-      connection: { ignoreClusterUpdates: true },
-    });
-    opened.push(writer, reader);
-    const recorder = new Recorder(firstShard(reader), ["w"]);
+    const { forging, writer, reader } = await openForged();
+    const recorder = new Recorder(reader, ["w"]);
     await recorder.current();
-    twice.setRepeats((message) => /^H?MSG \$KV\.\S+ \d+ \$JS\.ACK\./.test(message));
-    const keys = [await create(firstShard(writer)), await create(firstShard(writer))];
+    forging.setRepeats((message) => /^H?MSG \$KV\.\S+ \d+ \$JS\.ACK\./.test(message));
+    const keys = [await create(writer), await create(writer)];
     for (const key of keys) await recorder.until(heard(recorder, key));
     expect(recorder.entries.map(({ key }) => key)).toEqual(keys);
     expect(recorder.follower.resets()).toBe(0);
     await recorder.follower.stop();
-    await twice.close();
+  });
+
+  it("a consumer that delivers is there, though the answer that says so was lost", async () => {
+    const { forging, writer, reader } = await openForged();
+    const keys = [await create(writer)];
+    forging.setLoss((message) => message.includes("consumer_create_response"));
+    const recorder = new Recorder(reader, ["w"]);
+    await recorder.current();
+    const began = performance.now();
+    while (performance.now() - began < 2 * CREATE_TIMEOUT_MS) {
+      keys.push(await create(writer));
+      // So that the server is not left for answering nothing at all.
+      await reader.read(keys.slice(-1));
+    }
+    const last = keys.at(-1) ?? "";
+    await recorder.until(heard(recorder, last));
+    expect(recorder.entries.map(({ key }) => key)).toEqual(keys);
+    expect(kinds(recorder)).toEqual(["current"]);
+    expect(recorder.follower.resets()).toBe(0);
+    await recorder.follower.stop();
+  });
+
+  it("a server that goes on delivering but answers nothing is left", async () => {
+    const { forging, writer, reader } = await openForged();
+    const recorder = new Recorder(reader, ["w"]);
+    await recorder.current();
+    const before = await connectionsMade();
+    forging.setLoss((message) => /^H?MSG _INBOX\./.test(message) && !message.includes("NATS/1.0 100"));
+    let isLeft = false;
+    const writing = (async () => {
+      while (!isLeft) await create(writer);
+    })();
+    while (!isLeft) {
+      await reader.read(["w.any"]).catch(() => undefined);
+      isLeft = (await connectionsMade()) > before;
+    }
+    await writing;
+    forging.setLoss(() => false);
+    const key = await create(writer);
+    await recorder.until(heard(recorder, key));
+    await recorder.follower.stop();
   });
 
   it("updates that get lost right before a quiet period arrive within seconds all the same", async () => {
@@ -226,6 +280,43 @@ describe("on one server", () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(pending.length).toBeGreaterThan(5);
     expect(pending).toEqual([...pending].sort((left, right) => right - left));
+  });
+
+  it("a slow machine that loads much does not take its server for dead, though answers queue behind what is delivered", async () => {
+    const epoch = unique("slow");
+    const writer = await setting.open({ epoch, storage: "memory" });
+    const reader = await setting.open({ epoch, storage: "memory" });
+    opened.push(writer, reader);
+    const value = new Uint8Array(1024);
+    for (let batch = 0; batch < 60; batch += 1) {
+      const puts = Array.from({ length: 100 }, (_, index) => ({
+        key: `w.slow.${batch}-${index}`,
+        value,
+        base: "absent" as const,
+      }));
+      expect((await firstShard(writer).commit({ operationId: unique("slow"), puts })).kind).toBe("committed");
+    }
+    const before = await connectionsMade();
+    let entries = 0;
+    let isCurrent = false;
+    const shard = firstShard(reader);
+    const follower = shard.follow({
+      families: ["w"],
+      onEntry: () => {
+        entries += 1;
+        const until = performance.now() + 1;
+        while (performance.now() < until);
+      },
+      onState: ({ kind }) => {
+        isCurrent = kind === "current";
+      },
+    });
+    // A question may well be given up meanwhile; it is no reason to leave.
+    while (!isCurrent) await shard.read(["w.slow.0-0"]).catch(() => undefined);
+    expect(entries).toBe(6000);
+    expect(follower.resets()).toBe(0);
+    expect(await connectionsMade()).toBe(before);
+    await follower.stop();
   });
 });
 

@@ -7,7 +7,8 @@ import type { ServerError } from "./server-codes.ts";
 export const HEARTBEAT_MS = 1000;
 /** When the server drops a consumer that nobody listens to, in case it could not be deleted. */
 const INACTIVE_MS = 30_000;
-const CREATE_TIMEOUT_MS = 3000;
+/** How long the answer to the creation of a consumer is waited for. */
+export const CREATE_TIMEOUT_MS = 3000;
 const DELETE_TIMEOUT_MS = 800;
 const NANOSECONDS_PER_MS = 1_000_000;
 

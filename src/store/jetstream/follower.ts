@@ -18,6 +18,7 @@ import type { Delivery, StreamIdentity } from "./consumer.ts";
 import { DeliveredEntry } from "./entry.ts";
 import { headerText, isMarker } from "./headers.ts";
 import { pause, repeatDelayMs } from "./pause.ts";
+import { RequestFailure } from "./requests.ts";
 
 export interface FollowerContext {
   readonly connection: StoreConnection;
@@ -72,6 +73,8 @@ export class ShardFollower implements Follower {
   #counted = false;
   /** Number of the last delivery of this consumer. */
   #delivered = 0;
+  /** How many more there were then. */
+  #pending = 0;
   #heardAt = 0;
   #missingAnswers = 0;
   /** Ends the present consumer's time, with the reason. */
@@ -158,6 +161,9 @@ export class ShardFollower implements Follower {
     try {
       return await createConsumer(connection, options);
     } catch (thrown) {
+      const isLate = thrown instanceof RequestFailure && thrown.reason === "timeout";
+      // What it delivers says as much as the answer, which may queue behind that.
+      if (isLate && this.#delivered > 0) return this.#delivered + this.#pending;
       // It may exist for all that, or a former one of this name may still be there.
       await deleteConsumer(connection, stream, name);
       throw thrown;
@@ -196,6 +202,9 @@ export class ShardFollower implements Follower {
       return;
     }
     this.#delivered = delivery.sequence;
+    this.#pending = delivery.pending;
+    // Only while it loads: a server that is cut off from the stream's leader may go on delivering what others tell it.
+    if (!this.#current) this.#context.connection.requests.noteLife();
     if (delivery.revision > this.#cursor) this.#deliver(message, delivery);
     if (this.#current) return;
     if (delivery.pending === 0) this.#becomeCurrent();

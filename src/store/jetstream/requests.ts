@@ -47,13 +47,13 @@ export class Requests {
   readonly #pending = new Map<string, Pending>();
   #counter = 0;
   #timer: NodeJS.Timeout | undefined;
-  #lastAnswerAt = 0;
+  #lastSignAt = 0;
   #sweepDueAt = 0;
   #closed = false;
 
   /**
-   * Answers arrive below `inbox`. `onSilence` is called when a request timed out and nothing at all has been answered
-   * since it was sent.
+   * Answers arrive below `inbox`. `onSilence` is called when a request timed out and there has been no sign of life since
+   * it was sent: no answer to any request, and no {@link noteLife}.
    */
   constructor(
     connection: NatsConnection,
@@ -96,6 +96,11 @@ export class Requests {
       };
       this.#send(subject, data, { ...options, answers: [], resolve: waiting, reject });
     });
+  }
+
+  /** Answers may queue behind something else that the server sends: then their lack is no silence. */
+  noteLife(): void {
+    this.#lastSignAt = monotonicMs();
   }
 
   /** Fails everything that waits: whether it was taken is not known. */
@@ -152,7 +157,7 @@ export class Requests {
     const token = message.subject.slice(this.#prefix.length);
     const pending = this.#pending.get(token);
     if (pending === undefined) return;
-    this.#lastAnswerAt = monotonicMs();
+    this.#lastSignAt = monotonicMs();
     const status = message.data.length === 0 ? (message.headers?.code ?? 0) : 0;
     if (status === NO_RESPONDERS) {
       this.#pending.delete(token);
@@ -179,7 +184,7 @@ export class Requests {
     for (const [token, pending] of this.#pending) {
       if (pending.expiresAt > now) continue;
       this.#pending.delete(token);
-      silent ||= pending.sentAt > this.#lastAnswerAt;
+      silent ||= pending.sentAt > this.#lastSignAt;
       pending.reject(new RequestFailure("timeout"));
     }
     if (silent) this.#onSilence();
