@@ -132,13 +132,18 @@ export class Authority {
   ): Promise<Answered<Answers[Name]>> {
     const { log, onCall } = this.#options;
     const startedAt = this.#monotonic();
+    const { projection } = this.#parts;
+    const beginnings = projection.beginnings();
     try {
       this.#checkServing(name);
       const answered = (await this.#calls.dispatch(name, value, context)) as Answered<Answers[Name]>;
       onCall?.(name, undefined, this.#monotonic() - startedAt);
       return answered;
     } catch (cause) {
-      const error = boundaryError(cause);
+      const refusal = boundaryError(cause);
+      // A view that was forgotten meanwhile knows nobody: what is refused may rest on that.
+      const isTold = projection.beginnings() === beginnings || !refusal.definite;
+      const error = isTold ? refusal : MandateError.of(refuse("AUTHORITY_NOT_READY", "this node's view begins anew"));
       if (error.code === "INTERNAL_ERROR")
         log.error(
           { call: name, cause: cause instanceof Error ? cause.stack : String(cause) },

@@ -52,8 +52,8 @@ class ShardView {
   heldAt = 0;
   /** Everything was delivered once since the last reset. Breaking off afterwards only makes the view older, which its age tells. */
   complete = false;
-  /** The stream as a whole: its identity decides what a revision means. */
-  resets = 0;
+  /** How often it was forgotten, since the stream was another one or had gone back. */
+  beginnings = 0;
   /** The store's own record says that a program of this format must not go on with it. */
   outdated = false;
 }
@@ -187,6 +187,11 @@ export class Projection {
 
   resets(): number {
     return this.#views.reduce((total, view) => total + (view.follower?.resets() ?? 0), 0);
+  }
+
+  /** How often the view of a shard was forgotten, to be told anew: what was known before need not be known now. */
+  beginnings(): number {
+    return this.#views.reduce((total, view) => total + view.beginnings, 0);
   }
 
   nodes(): ReadonlyMap<string, NodeSeen> {
@@ -329,7 +334,7 @@ export class Projection {
         view.state = "loading";
         view.complete = false;
         view.heldAt = 0;
-        view.resets++;
+        view.beginnings++;
         if (this.#held !== undefined) this.#held = this.#held.filter((held) => held.shard.index !== shard.index);
         this.index.forgetShard(shard.index);
         this.registry.forgetShard(shard.index);
