@@ -1,5 +1,6 @@
 import { MandateError, refuse } from "../core/errors.ts";
 import type { Json } from "../base/json.ts";
+import { inLanes } from "../base/lanes.ts";
 import { explainWorkload, noWorkerReason } from "../core/workload/explain.ts";
 import { hashJson } from "../core/workload/payload.ts";
 import { attemptIdOf } from "../core/workload/identity.ts";
@@ -265,19 +266,15 @@ export class Calls {
   ): Promise<Answered<readonly ItemAnswer<Answer>[]>> {
     const answers: ItemAnswer<Answer>[] = [];
     let last: Position | undefined;
-    const queue = items.entries();
-    const lane = async (): Promise<void> => {
-      for (const [index, item] of queue) {
-        try {
-          const { answer, position } = await one(item);
-          if (position !== undefined && (last === undefined || position.revision > last.revision)) last = position;
-          answers[index] = { ok: true, ...answer };
-        } catch (cause) {
-          answers[index] = { ok: false, error: boundaryError(cause) };
-        }
+    await inLanes(items.entries(), BATCH_CONCURRENCY, async ([index, item]) => {
+      try {
+        const { answer, position } = await one(item);
+        if (position !== undefined && (last === undefined || position.revision > last.revision)) last = position;
+        answers[index] = { ok: true, ...answer };
+      } catch (cause) {
+        answers[index] = { ok: false, error: boundaryError(cause) };
       }
-    };
-    await Promise.all(Array.from({ length: Math.min(BATCH_CONCURRENCY, items.length) }, lane));
+    });
     return { answer: answers, ...(last === undefined ? {} : { position: last }) };
   }
 }

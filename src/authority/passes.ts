@@ -1,3 +1,4 @@
+import { inLanes } from "../base/lanes.ts";
 import type { Log } from "../base/log.ts";
 import { decideExpire, passedDeadline } from "../core/workload/deadlines.ts";
 import type { Decision } from "../core/workload/decision.ts";
@@ -86,21 +87,18 @@ export class Passes {
   ): Promise<readonly string[]> {
     const done: string[] = [];
     const queue = inTurns(due, ({ record }) => queueOf(record));
-    const lane = async (): Promise<void> => {
-      for (const { record } of queue) {
-        const { workloadId } = record;
-        try {
-          const { answer } = await this.#options.executor.run({ workloadId, context: {}, trustsView: true, decide });
-          if (answer) done.push(workloadId);
-        } catch (cause) {
-          this.#options.log.warn(
-            { pass, workloadId, cause: String(cause) },
-            "a workload could not be handled by a pass; it will be tried again",
-          );
-        }
+    await inLanes(queue, PASS_CONCURRENCY, async ({ record }) => {
+      const { workloadId } = record;
+      try {
+        const { answer } = await this.#options.executor.run({ workloadId, context: {}, trustsView: true, decide });
+        if (answer) done.push(workloadId);
+      } catch (cause) {
+        this.#options.log.warn(
+          { pass, workloadId, cause: String(cause) },
+          "a workload could not be handled by a pass; it will be tried again",
+        );
       }
-    };
-    await Promise.all(Array.from({ length: Math.min(PASS_CONCURRENCY, due.length) }, lane));
+    });
     return done;
   }
 }

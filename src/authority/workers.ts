@@ -1,3 +1,4 @@
+import { inLanes } from "../base/lanes.ts";
 import type { Log } from "../base/log.ts";
 import { MandateError } from "../core/errors.ts";
 import type { Instant } from "../core/workload/fence.ts";
@@ -33,6 +34,9 @@ import { workerNotFound, type WorkerAsked, type WorkerRecords } from "./worker-r
 
 /** A node, or a store, that has just come back gives workers this long at most to be heard again, ms: as for leases (contract 5.5). */
 const GRACE_MAX_MS = 30_000;
+
+/** How many workloads one reconciliation reads at a time: it may name thousands. */
+const FACTS_CONCURRENCY = 32;
 
 export interface WorkersOptions {
   readonly records: Records;
@@ -267,17 +271,15 @@ export class Workers {
       const workloadId = /^attempt_(.*)_\d+$/.exec(attemptId)?.[1];
       if (workloadId !== undefined) ids.add(workloadId);
     }
-    const facts = await Promise.all(
-      [...ids].map(async (workloadId) => {
-        try {
-          return (await records.fresh(workloadId, { scope: record })).workload.record;
-        } catch (cause) {
-          if (cause instanceof MandateError && cause.code === "WORKLOAD_NOT_FOUND") return undefined;
-          throw cause;
-        }
-      }),
-    );
-    return facts.flatMap((fact) => fact ?? []);
+    const facts = new Map<string, ReconcileFact>();
+    await inLanes(ids, FACTS_CONCURRENCY, async (workloadId) => {
+      try {
+        facts.set(workloadId, (await records.fresh(workloadId, { scope: record })).workload.record);
+      } catch (cause) {
+        if (!(cause instanceof MandateError) || cause.code !== "WORKLOAD_NOT_FOUND") throw cause;
+      }
+    });
+    return [...ids].flatMap((workloadId) => facts.get(workloadId) ?? []);
   }
 
   async #operate(

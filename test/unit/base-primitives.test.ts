@@ -7,6 +7,7 @@ import { AssertionError, assert } from "../../src/base/assert.ts";
 import { utf8, utf8Length } from "../../src/base/bytes.ts";
 import { TIMER_MAX_MS, monotonicMs, systemClock } from "../../src/base/clock.ts";
 import { sha256Hex, spreadHash } from "../../src/base/hash.ts";
+import { inLanes } from "../../src/base/lanes.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { err, ok } from "../../src/base/result.ts";
 
@@ -30,6 +31,38 @@ describe("a seeded random source", () => {
       counts[Math.floor(number * 10)] = (counts[Math.floor(number * 10)] ?? 0) + 1;
     }
     for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500);
+  });
+});
+
+describe("lanes", () => {
+  const numbers = Array.from({ length: 20 }, (_, index) => index);
+
+  it("handle everything once, in order, never more at a time than there are lanes", async () => {
+    const begun: number[] = [];
+    let underWay = 0;
+    let most = 0;
+    await inLanes(numbers, 4, async (number) => {
+      begun.push(number);
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= 1;
+    });
+    expect(begun).toEqual(numbers);
+    expect(most).toBe(4);
+    await inLanes([], 4, () => Promise.reject(new Error("there is nothing")));
+  });
+
+  it("fail as the first failure does, and begin nothing after it", async () => {
+    const begun: number[] = [];
+    const work = inLanes(numbers, 2, async (number) => {
+      begun.push(number);
+      await Promise.resolve();
+      if (number === 5) throw new Error("five");
+    });
+    await expect(work).rejects.toThrow("five");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6]);
   });
 });
 
