@@ -106,13 +106,19 @@ function askedOfNeeds({ grant, chain }: Bearer): readonly (keyof GrantConstraint
 const isConstrained = ({ grant, chain }: Bearer): boolean =>
   [grant, ...chain].some(({ constraints }) => Object.keys(constraints).length > 0);
 
+/** The names of the workers that a grant is good for alone: its subject's, and those of the grants that it was delegated from. */
+export const boundWorkersOf = ({ grant, chain }: Bearer): readonly string[] =>
+  [grant, ...chain].flatMap(({ subject }) => (subject.kind === "worker" ? subject.id : []));
+
 /** A worker's grant is for that worker: it names it by its name, or by the id that the name has (contract 2.1). */
-function findOtherWorker({ bearer: { grant }, on, workerId }: AccessAsk): Refusal | undefined {
+function findOtherWorker({ bearer, on, workerId }: AccessAsk): Refusal | undefined {
   const named = on.kind === "worker" ? on.workerId : workerId;
-  const { subject, tenantId, applicationId } = grant;
-  if (named === undefined || subject.kind !== "worker" || named === subject.id) return undefined;
-  if (named === workerIdOf({ tenantId, applicationId, name: subject.id })) return undefined;
-  return refuse("GRANT_SCOPE_DENIED", "the grant is another worker's", { member: "workerId" });
+  if (named === undefined) return undefined;
+  const { tenantId, applicationId } = bearer.grant;
+  for (const name of boundWorkersOf(bearer))
+    if (named !== name && named !== workerIdOf({ tenantId, applicationId, name }))
+      return refuse("GRANT_SCOPE_DENIED", "the grant is another worker's", { member: "workerId" });
+  return undefined;
 }
 
 /**

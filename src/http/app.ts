@@ -8,6 +8,7 @@ import type { Subject } from "../core/subject.ts";
 import { authorizeRoute, bindQuery, readBearer, type HttpGrants } from "./access.ts";
 import { answerProblem, type HttpAnswer } from "./answer.ts";
 import type { HttpAuthority } from "./authority-port.ts";
+import { readJsonBody } from "./body.ts";
 import { defaultHttpConfig, type HttpConfig } from "./config.ts";
 import type { HttpContext, HttpEnvironment } from "./context.ts";
 import { HttpMeters } from "./meters.ts";
@@ -118,7 +119,15 @@ function serveRoute(
       if (leave === undefined) throw new MandateError("AUTHORITY_OVERLOADED", "too many requests are under way");
       const caller = await callerOf(route, context, grants);
       const query = bindQuery(readQuery(context, known), route, caller.bearer);
-      const exchange: Exchange = { services, context, ...caller, query, operation: route.operationId };
+      const readBody = async (): Promise<unknown> => {
+        const body = await readJsonBody(context);
+        if (caller.bearer !== undefined) {
+          await callerOf(route, context, grants);
+          await authorizeRoute(exchange, route);
+        }
+        return body;
+      };
+      const exchange: Exchange = { services, context, ...caller, query, operation: route.operationId, readBody };
       if (route.kind !== "system" && (await awaitRevision(context, services)))
         reflected = revisionAtLeast(services.authority);
       await authorizeRoute(exchange, route);

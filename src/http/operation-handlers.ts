@@ -1,6 +1,5 @@
 import { scopedContextOf } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
-import { readJsonBody } from "./body.ts";
 import { bindActor, bindGrantId, bindRequestId, bindSubject, bindWorkloadId, optionalMembers } from "./members.ts";
 import { readPathId, readRequestId } from "./request.ts";
 import type { Exchange } from "./route.ts";
@@ -10,7 +9,7 @@ import { revisionOf } from "./workload-handlers.ts";
 export async function decideWorkload(exchange: Exchange): Promise<HttpAnswer> {
   const { context, services, subject } = exchange;
   const who = scopedContextOf(exchange);
-  const body = optionalMembers(await readJsonBody(context));
+  const body = optionalMembers(await exchange.readBody());
   const request = {
     ...body,
     workloadId: bindWorkloadId(body["workloadId"], readPathId(context)),
@@ -28,7 +27,7 @@ export const operateWorkload =
   async (exchange: Exchange): Promise<HttpAnswer> => {
     const { context, services, subject } = exchange;
     const who = scopedContextOf(exchange);
-    const body = optionalMembers(await readJsonBody(context));
+    const body = optionalMembers(await exchange.readBody());
     const request = {
       ...body,
       workloadId: bindWorkloadId(body["workloadId"], readPathId(context)),

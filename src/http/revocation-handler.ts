@@ -2,7 +2,6 @@ import { isMembers, type Members } from "../base/members.ts";
 import { MandateError } from "../core/errors.ts";
 import { contextOf, withOwner } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
-import { readJsonBody } from "./body.ts";
 import { bindRequestId } from "./members.ts";
 import { readRequestId } from "./request.ts";
 import type { Exchange } from "./route.ts";
@@ -30,7 +29,7 @@ function checkTenantReach({ bearer }: Exchange, body: Members): void {
 /** Contract 4.2: at this node from now on, at the others as soon as their view has it. */
 export async function revokeGrants(exchange: Exchange): Promise<HttpAnswer> {
   const { context, services } = exchange;
-  const body = withOwner(exchange, await readJsonBody(context));
+  const body = withOwner(exchange, await exchange.readBody());
   if (isMembers(body)) checkTenantReach(exchange, body);
   const request = isMembers(body)
     ? { ...body, requestId: bindRequestId(body["requestId"], readRequestId(context)) }

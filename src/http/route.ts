@@ -36,6 +36,13 @@ export interface Exchange {
   readonly operation: string;
   /** The query, its names checked against the route's. */
   readonly query: ReadonlyMap<string, readonly string[]>;
+  /**
+   * Reads the body as JSON; `undefined` when there is none. A body may take minutes to come, so the grant is looked at
+   * once more when it is there.
+   *
+   * @throws MandateError what is wrong with the body, or what the grant no longer allows.
+   */
+  readBody(): Promise<unknown>;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { isMembers, type Members } from "../base/members.ts";
+import { boundWorkersOf } from "../authority/access.ts";
 import type { CallName } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { authorize, contextOf, withOwner } from "./access.ts";
 import { answerJson, type HttpAnswer } from "./answer.ts";
-import { readJsonBody } from "./body.ts";
 import { bindRequestId, optionalMembers } from "./members.ts";
 import { readPathId, readRequestId, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
@@ -32,15 +32,15 @@ const requestIdOf = (exchange: Exchange, body: Members): Members => {
 
 /** @throws MandateError `GRANT_SCOPE_DENIED` when a worker's grant is used to register another. */
 function checkName({ bearer }: Exchange, body: unknown): void {
-  const subject = bearer?.grant.subject;
-  if (subject?.kind !== "worker" || !isMembers(body) || body["name"] === subject.id) return;
+  if (bearer === undefined || !isMembers(body)) return;
+  if (boundWorkersOf(bearer).every((name) => body["name"] === name)) return;
   throw new MandateError("GRANT_SCOPE_DENIED", "the grant is another worker's", { details: { paths: ["name"] } });
 }
 
 /** Contract 2.2: 201 when this call created the worker, 200 when it was known. */
 export async function registerWorker(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services } = exchange;
-  const body = withOwner(exchange, await readJsonBody(context));
+  const { services } = exchange;
+  const body = withOwner(exchange, await exchange.readBody());
   checkName(exchange, body);
   const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
   const answered = await services.authority.call("registerWorker", request, contextOf(exchange));
@@ -55,7 +55,7 @@ export async function registerWorker(exchange: Exchange): Promise<HttpAnswer> {
 export const onWorker =
   (name: "heartbeatWorker" | "drainWorker" | "recoverWorker" | "removeWorker" | "reconcileWorker") =>
   async (exchange: Exchange): Promise<HttpAnswer> => {
-    const body = optionalMembers(await readJsonBody(exchange.context));
+    const body = optionalMembers(await exchange.readBody());
     const workerId = readPathId(exchange.context);
     return answerCall(exchange, name, { ...body, ...ownerOf(exchange), workerId, ...requestIdOf(exchange, body) });
   };
@@ -75,8 +75,8 @@ export function listWorkers(exchange: Exchange): Promise<HttpAnswer> {
 }
 
 export async function createPool(exchange: Exchange): Promise<HttpAnswer> {
-  const { context, services } = exchange;
-  const body = withOwner(exchange, await readJsonBody(context));
+  const { services } = exchange;
+  const body = withOwner(exchange, await exchange.readBody());
   const request = isMembers(body) ? { ...body, ...requestIdOf(exchange, body) } : body;
   const answered = await services.authority.call("createPool", request, contextOf(exchange));
   return answerJson(answered.answer, {
@@ -92,7 +92,7 @@ export async function createPool(exchange: Exchange): Promise<HttpAnswer> {
 export const onPool =
   (name: "changePool" | "deletePool") =>
   async (exchange: Exchange): Promise<HttpAnswer> => {
-    const body = optionalMembers(await readJsonBody(exchange.context));
+    const body = optionalMembers(await exchange.readBody());
     const poolId = readPathId(exchange.context);
     return answerCall(exchange, name, { ...body, ...ownerOf(exchange), poolId, ...requestIdOf(exchange, body) });
   };
@@ -113,7 +113,7 @@ export const placeWorkload = (exchange: Exchange): Promise<HttpAnswer> =>
   answerCall(exchange, "place", { ...ownerOf(exchange), workloadId: readPathId(exchange.context) });
 
 export async function validateClaim(exchange: Exchange): Promise<HttpAnswer> {
-  const body = withOwner(exchange, await readJsonBody(exchange.context));
+  const body = withOwner(exchange, await exchange.readBody());
   const workloadId = isMembers(body) ? body["workloadId"] : undefined;
   if (typeof workloadId === "string") await authorize(exchange, "workload:read", { kind: "workload", workloadId });
   return answerCall(exchange, "validateClaim", body);

@@ -2,11 +2,11 @@ import { isMembers } from "../base/members.ts";
 import type { Answered } from "../authority/api.ts";
 import { MandateError } from "../core/errors.ts";
 import { settledStates } from "../core/workload/states.ts";
+import { BATCH_SIZE_MAX } from "../wire/limits.ts";
 import { parseShape } from "../wire/parse.ts";
 import { renderItem } from "../wire/problem.ts";
 import { authorize, contextOf, mayShow, scopedContextOf, withOwner } from "./access.ts";
 import { answerJson, invalidAt, type HttpAnswer } from "./answer.ts";
-import { readJsonBody } from "./body.ts";
 import { fillAdmission, traitsOfDraft } from "./members.ts";
 import { parseSubject, readPathId, readRequestId, renderPosition, single, singleNumber } from "./request.ts";
 import type { Exchange } from "./route.ts";
@@ -39,7 +39,7 @@ async function permitted(exchange: Exchange, item: unknown, requestId: string | 
 /** Contract 1.7: 201 when this call created the workload, 200 when an earlier one did. */
 export async function admitWorkload(exchange: Exchange): Promise<HttpAnswer> {
   const { context, services } = exchange;
-  const request = await permitted(exchange, await readJsonBody(context), readRequestId(context));
+  const request = await permitted(exchange, await exchange.readBody(), readRequestId(context));
   const answered = await services.authority.call("admit", request, contextOf(exchange));
   const { workload, created } = answered.answer;
   return answerJson(answered.answer, {
@@ -54,8 +54,10 @@ export async function admitWorkload(exchange: Exchange): Promise<HttpAnswer> {
 /** Each item is answered as the single door would, in the order of the requests. */
 export async function admitWorkloads(exchange: Exchange): Promise<HttpAnswer> {
   const { context, services } = exchange;
-  const items = await readJsonBody(context);
+  const items = await exchange.readBody();
   if (!Array.isArray(items)) throw invalidAt("", "the body is not an array of requests");
+  // Before anything is asked about any of them: the loop that asks does not let others in.
+  if (items.length > BATCH_SIZE_MAX) throw invalidAt("", `has more than ${BATCH_SIZE_MAX} requests`);
   const requestId = readRequestId(context);
   const refused = new Map<number, MandateError>();
   const filled: unknown[] = [];

@@ -5,6 +5,7 @@ import { MandateError } from "../core/errors.ts";
 import { grantedWorkerCapabilities, type Capability } from "../core/grant/capabilities.ts";
 import { snapshotOf } from "../core/grant/snapshot.ts";
 import { workerIdOf } from "../core/worker/identity.ts";
+import { BATCH_SIZE_MAX } from "../wire/limits.ts";
 import { renderItem } from "../wire/problem.ts";
 import type { WorkerAuthority } from "./authority-port.ts";
 
@@ -143,6 +144,11 @@ async function authorize(authority: WorkerAuthority, request: WorkRequest, membe
     throw new MandateError("GRANT_SCOPE_DENIED", "the grant is of another tenant or application than the subject");
   const { claims } = members;
   const isBatch = request.verb === "work.heartbeat" && Array.isArray(claims);
+  // Before anything is asked about any of them: the loop that asks does not let others in.
+  if (isBatch && claims.length > BATCH_SIZE_MAX)
+    throw new MandateError("WORKLOAD_INVALID", `claims: more than ${BATCH_SIZE_MAX}`, {
+      details: { paths: ["claims"] },
+    });
   const named = isBatch ? claims.filter(isMembers) : [members];
   const asked = isBatch ? new Map(named.map((claim) => [keyOf(claim), claim])).values() : named;
   for (const one of asked) await authorizeOne(authority, request, one);

@@ -136,6 +136,8 @@ describe("a batch of heartbeats", () => {
     const others = { ...claim(one), workerId: "w2" };
     const batch = await setting.askWith(own, `${one.prefix}.work.heartbeat`, { claims: [others, claim(one)] });
     expect(batch.error).toBe("GRANT_SCOPE_DENIED");
+    const many = Array.from({ length: 1001 }, (_, index) => ({ ...claim(two), workloadId: `w${index}` }));
+    expect((await ask(many)).error).toBe("WORKLOAD_INVALID");
   });
 });
 

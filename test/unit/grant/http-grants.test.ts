@@ -72,6 +72,12 @@ describe("admitted work", () => {
     expect(second?.ok).toBe(true);
   });
 
+  it("in a batch of more than 1,000 requests is refused before any of them is looked at", async () => {
+    const token = await secure.issue();
+    const body = Array.from({ length: 1001 }, () => ({ tenantId: "bank" }));
+    expect(await verdict("/v1/workloads/batch", { token, body })).toBe("400 WORKLOAD_INVALID");
+  });
+
   it("may repeat what the grant says", async () => {
     const token = await secure.issue();
     const same = {
@@ -248,6 +254,17 @@ describe("a worker", () => {
     const { workerId } = await register(token);
     const other = { name: "w2", runtime: "process", version: "1", declaredCapabilities: [], concurrency: 1 };
     expect(await verdict("/v1/workers", { token, body: other })).toBe("403 GRANT_SCOPE_DENIED");
+    expect(await verdict(`/v1/workers/${String(workerId)}`, { token })).toBe("200");
+    expect(await verdict("/v1/workers/worker_0123456789abcdef01234567", { token })).toBe("403 GRANT_SCOPE_DENIED");
+  });
+
+  it("is bound to the worker whose grant its own was delegated from", async () => {
+    const subject = { kind: "worker", id: "w1" } as const;
+    const { workerId } = await register(await secure.issue({ subject }));
+    const token = await secure.delegate({ subject }, {});
+    const other = { name: "w2", runtime: "process", version: "1", declaredCapabilities: [], concurrency: 1 };
+    expect(await verdict("/v1/workers", { token, body: other })).toBe("403 GRANT_SCOPE_DENIED");
+    expect(await verdict("/v1/workers", { token, body: { ...other, name: "w1" } })).toBe("200");
     expect(await verdict(`/v1/workers/${String(workerId)}`, { token })).toBe("200");
     expect(await verdict("/v1/workers/worker_0123456789abcdef01234567", { token })).toBe("403 GRANT_SCOPE_DENIED");
   });

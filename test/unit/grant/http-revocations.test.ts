@@ -5,6 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { poll } from "../../../cluster/poll.ts";
+import { utf8 } from "../../../src/base/bytes.ts";
 import { NOW } from "./grant-fixtures.ts";
 import {
   admittedOf,
@@ -37,6 +38,29 @@ describe("a revocation", () => {
   /** What each node says to a token. */
   const everywhere = async (token: string, path = "/v1/workloads"): Promise<readonly string[]> =>
     Promise.all([0, 1].map((node) => verdict(path, { token, node })));
+
+  it.each([
+    ["revocation", () => revoke({ kind: "grant", grantId: "grant-1" })],
+    ["key that is taken away", () => secure.takeKeyAway()],
+  ])("%s counts for a request whose body is still on its way", async (_what, end) => {
+    const token = await secure.issue();
+    const { workloadId } = await admit(token);
+    let rest: () => void = () => undefined;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        controller.enqueue(utf8('{"reason":'));
+        rest = () => {
+          controller.enqueue(utf8('"late"}'));
+          controller.close();
+        };
+      },
+    });
+    const asked = secure.ask(`/v1/workloads/${workloadId}/cancel`, { token, body });
+    await new Promise((resolve) => setImmediate(resolve));
+    await end();
+    rest();
+    expect((await asked).status).toBe(401);
+  });
 
   it.each([
     ["grant", { kind: "grant", grantId: "grant-1" }],

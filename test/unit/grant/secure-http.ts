@@ -33,7 +33,7 @@ export interface SecureHttp {
 
 export interface Asked {
   readonly token?: string | undefined;
-  /** Sent as JSON, by POST. */
+  /** Sent as JSON, by POST; a stream as it is. */
   readonly body?: unknown;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
@@ -97,7 +97,8 @@ export async function openSecureHttp(): Promise<SecureHttp> {
           ...(body === undefined ? {} : { "content-type": "application/json" }),
           ...headers,
         },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body: body instanceof ReadableStream ? body : JSON.stringify(body) }),
+        ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
       });
     },
     takeKeyAway: async () => {
