@@ -27,8 +27,8 @@ export interface CertificateRequest extends Validity {
   readonly commonName: string;
   /** Host names and IP addresses that a server answers at. */
   readonly hosts: readonly string[];
-  /** `server` is also a client: NATS servers show each other the same certificate. */
-  readonly use: "server" | "client";
+  /** `peer`: a server that is also a client, since NATS servers show each other the same certificate. */
+  readonly use: "server" | "client" | "peer";
 }
 
 const oid = {
@@ -42,6 +42,12 @@ const oid = {
   extKeyUsage: "2.5.29.37",
   serverAuth: "1.3.6.1.5.5.7.3.1",
   clientAuth: "1.3.6.1.5.5.7.3.2",
+} as const;
+
+const usesOf = {
+  server: [oid.serverAuth],
+  client: [oid.clientAuth],
+  peer: [oid.serverAuth, oid.clientAuth],
 } as const;
 
 const DAY_MS = 86_400_000;
@@ -123,7 +129,7 @@ export function makeCertificateAuthority(options: Validity & { readonly commonNa
 export function issueCertificate(authority: Certificate, request: CertificateRequest): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const issuer = new X509Certificate(authority.certificate);
-  const uses = request.use === "server" ? [oid.serverAuth, oid.clientAuth] : [oid.clientAuth];
+  const uses = usesOf[request.use];
   const extensions = [
     extension(oid.basicConstraints, sequence(), true),
     // digitalSignature.

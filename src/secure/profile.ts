@@ -5,7 +5,12 @@ import { renderAccounts, type NatsAccount, type NatsTls } from "../../cluster/na
 import { encodeToken } from "../base/token.ts";
 import type { WorkerScope } from "../wire/nats-rights.ts";
 import { natsAccounts, type StoreLayout } from "./accounts.ts";
-import { issueCertificate, makeCertificateAuthority, type Certificate } from "./certificates.ts";
+import {
+  issueCertificate,
+  makeCertificateAuthority,
+  type Certificate,
+  type CertificateRequest,
+} from "./certificates.ts";
 
 /** What the secure profile is made for. */
 export interface ProfileOptions extends StoreLayout {
@@ -101,10 +106,11 @@ export async function makeProfile(options: ProfileOptions): Promise<Profile> {
     SECRET_MODE,
   );
   for (const inside of [nats, nodes, workers]) await keep(join(inside, "ca.pem"), () => ca.certificate);
-  const pair = (path: string, commonName: string, hosts: readonly string[]): Promise<Certificate> =>
-    keepPair(path, () => issueCertificate(ca, { commonName, hosts, use: "server", from: now, days: DAYS }));
-  for (const { name, hosts } of servers) await pair(join(nats, name), name, hosts);
-  await pair(join(nodes, "http"), "Mandate", options.httpHosts);
+  const pair = (path: string, of: Pick<CertificateRequest, "commonName" | "hosts" | "use">): Promise<Certificate> =>
+    keepPair(path, () => issueCertificate(ca, { ...of, from: now, days: DAYS }));
+  for (const { name, hosts } of servers) await pair(join(nats, name), { commonName: name, hosts, use: "peer" });
+  // A client's certificate lets its bearer in at the route ports of NATS, as a server.
+  await pair(join(nodes, "http"), { commonName: "Mandate", hosts: options.httpHosts, use: "server" });
   const nodeSeedFiles = options.nodes.map((name) => join(nodes, `${encodeToken(name)}.seed`));
   const workerSeedFiles = options.workers.map((worker) => join(workers, workerFile(worker)));
   const nodeSeeds = await Promise.all(nodeSeedFiles.map(keepSeed));

@@ -6,16 +6,20 @@
  */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { issueCertificate, makeCertificateAuthority } from "../../../src/secure/certificates.ts";
 import { identifier, instant, integer, octets } from "../../../src/secure/der.ts";
+import { makeProfile } from "../../../src/secure/profile.ts";
 
 const from = Date.now();
 const authority = makeCertificateAuthority({ commonName: "Test authority", from, days: 10 });
 const hosts = ["nats-1", "127.0.0.1", "2001:db8::17", "::1"];
-const server = issueCertificate(authority, { commonName: "nats-1", hosts, use: "server", from, days: 5 });
+const server = issueCertificate(authority, { commonName: "nats-1", hosts, use: "peer", from, days: 5 });
 const client = issueCertificate(authority, { commonName: "client", hosts: [], use: "client", from, days: 5 });
 
 describe("an encoding", () => {
@@ -61,6 +65,8 @@ describe("a certificate", () => {
     expect(parsed.checkHost("nats-2")).toBeUndefined();
     expect(parsed.keyUsage).toEqual(["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]);
     expect(new X509Certificate(client.certificate).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
+    const alone = issueCertificate(authority, { commonName: "x", hosts, use: "server", from, days: 5 });
+    expect(new X509Certificate(alone.certificate).keyUsage).toEqual(["1.3.6.1.5.5.7.3.1"]);
     expect(Date.parse(parsed.validTo) - Math.floor(from / 1_000) * 1_000).toBe(5 * 86_400_000);
     expect(Date.parse(parsed.validFrom)).toBeLessThan(from);
     expect(parsed.serialNumber).not.toBe(new X509Certificate(client.certificate).serialNumber);
@@ -91,5 +97,22 @@ describe("a certificate", () => {
     socket.destroy();
     accepted.destroy();
     listener.close();
+  });
+});
+
+describe("the keys of a deployment", () => {
+  test("let what answers HTTP be no server of NATS, whose route port asks for a client's certificate", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "mandate-profile-"));
+    try {
+      const profile = await makeProfile({
+        ...{ directory, epoch: "main", shards: 1, now: from, nodes: ["n1"], workers: [], httpHosts: ["localhost"] },
+        servers: [{ name: "nats-1", hosts: ["nats-1"] }],
+      });
+      const usesOf = async (path: string | undefined) => new X509Certificate(await readFile(path ?? "")).keyUsage;
+      expect(await usesOf(profile.http.certFile)).toEqual(["1.3.6.1.5.5.7.3.1"]);
+      expect(await usesOf(profile.tls.get("nats-1")?.certFile)).toContain("1.3.6.1.5.5.7.3.2");
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   });
 });
