@@ -54,11 +54,7 @@ export class ClaimNext {
   /** Something became claimable in a queue. */
   dispatch(queue: string): void {
     this.#waiting.dispatch(queue);
-    if (!this.#waiting.has(queue)) return;
-    this.#stealQueues.add(queue);
-    this.#cancelStealing ??= this.#options.timers.after(this.#options.picker.stealAfterMs(), () =>
-      this.#dispatchStealing(),
-    );
+    if (this.#waiting.has(queue)) this.#stealLater(queue);
   }
 
   /** A worker, a slot or a pool has changed: whoever waits may take what he could not take before. */
@@ -74,7 +70,8 @@ export class ClaimNext {
     // A pool's place may be anybody's.
     if (isRegisteredId(owner)) {
       this.#waiting.dismissSuperseded(queue, owner);
-      this.#waiting.dispatchTo(queue, owner);
+      const isLeft = this.#waiting.dispatchTo(queue, owner);
+      if (isLeft && this.#options.projection.index.ready.size(queue) > 0) this.#stealLater(queue);
     } else this.dispatch(queue);
   }
 
@@ -207,6 +204,14 @@ export class ClaimNext {
       picker.noteDuration(monotonic() - from);
       if (this.#options.projection.index.ready.size(taking.queue) > 0) this.dispatch(taking.queue);
     }
+  }
+
+  /** What is another node's share is offered here once that node has had its time. */
+  #stealLater(queue: string): void {
+    this.#stealQueues.add(queue);
+    this.#cancelStealing ??= this.#options.timers.after(this.#options.picker.stealAfterMs(), () =>
+      this.#dispatchStealing(),
+    );
   }
 
   /** Other nodes have had their time with their share: whoever waits here may take it. */

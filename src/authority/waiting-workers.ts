@@ -50,15 +50,16 @@ export class WaitingWorkers {
     if (workers?.size === 0) this.#queues.delete(worker.queue);
   }
 
-  /** Offers what is claimable in a queue to one of those who wait: he may take more than before. */
-  dispatchTo(queue: string, workerId: string): void {
+  /** Offers what is claimable in a queue to one of those who wait: he may take more than before. `true`: he goes on waiting, with room. */
+  dispatchTo(queue: string, workerId: string): boolean {
     for (const worker of this.#queues.get(queue) ?? []) {
       if (worker.workerId !== workerId || worker.max <= 0) continue;
       const candidates = this.#pick(worker);
-      if (candidates.length === 0) return;
+      if (candidates.length === 0) return true;
       this.remove(worker);
       worker.offer(candidates);
     }
+    return false;
   }
 
   /** Sends away those whose name a later process has taken. */

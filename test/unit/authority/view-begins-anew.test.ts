@@ -11,12 +11,7 @@ async function worldWithWorker() {
   const world = new World();
   const [one, two] = await world.nodes("n1", "n2");
   if (one === undefined || two === undefined) throw new Error("two nodes");
-  const request = { ...scope, name: "press-1", runtime: "process", version: "1.0", concurrency: 1 };
-  const { worker } = await world.settle(one.authority.registerWorker(request));
-  const { workerId, version, capabilityVersion } = worker;
-  const timestamp = world.queue.now();
-  const beat = { ...scope, workerId, version, capabilityVersion, health: "HEALTHY", timestamp };
-  await world.settle(one.authority.heartbeatWorker(beat));
+  const { workerId } = await world.worker(one);
   const { workload } = await world.settle(one.authority.admit(world.request()));
   await world.queue.advance(100);
   /** What a call of the second node comes to whose view begins anew meanwhile. */

@@ -1,4 +1,5 @@
 import type { Claim } from "../../../src/core/workload/record.ts";
+import type { WorkerView } from "../../../src/core/worker/worker-view.ts";
 import { EventQueue } from "../../../src/store/simulated/event-queue.ts";
 import { calmFaults } from "../../../src/store/simulated/faults.ts";
 import { SimulatedLog } from "../../../src/store/simulated/simulated-log.ts";
@@ -58,6 +59,16 @@ export class World {
     const { workload } = await this.settle(node.authority.admit(this.request(changes)));
     const { workloadId } = workload;
     return this.settle(node.authority.claim({ workloadId, workerId: "w1", leaseMs, start: true }));
+  }
+
+  /** A worker of the registry that may be given work. */
+  async worker(node: VirtualNode, changes: Changes = {}): Promise<WorkerView> {
+    const described = { ...scope, name: "press-1", runtime: "process", version: "1.0", concurrency: 1, ...changes };
+    const { worker } = await this.settle(node.authority.registerWorker(described));
+    const { workerId, version, capabilityVersion } = worker;
+    const timestamp = this.queue.now();
+    const beat = { ...scope, workerId, version, capabilityVersion, health: "HEALTHY", timestamp };
+    return (await this.settle(node.authority.heartbeatWorker(beat))).worker;
   }
 
   async stateOf(node: VirtualNode, workloadId: string): Promise<string> {
