@@ -20,6 +20,9 @@ interface PoolAsked {
   readonly poolId: string;
 }
 
+const markOfCall = (action: string, requestId: string | undefined, { caller }: CallContext): string | undefined =>
+  requestId === undefined ? undefined : markOf(caller ?? "", action, requestId);
+
 const poolNotFound = (poolId: string): MandateError =>
   MandateError.of(refuse("WORKER_POOL_NOT_FOUND", "no such pool", { poolId }));
 
@@ -49,18 +52,19 @@ export class Pools {
       {
         action: "createPool",
         context,
-        mark: requestId === undefined ? undefined : markOf(context.caller ?? "", "createPool", requestId),
+        mark: markOfCall("createPool", requestId, context),
         decide: (existing) => decideCreatePool(existing, request, { workers: this.#known(), now: now() }),
       },
     );
   }
 
   async change(value: unknown, context: CallContext): Promise<Answered<PoolRecord>> {
-    const request = parseArguments(changePoolRequest, value, "WORKER_INVALID");
+    const { requestId, ...request } = parseArguments(changePoolRequest, value, "WORKER_INVALID");
     await this.#options.viewIsNew();
     return this.#change(request, {
       action: "changePool",
       context,
+      mark: markOfCall("changePool", requestId, context),
       decide: (existing) => {
         if (existing === undefined) throw poolNotFound(request.poolId);
         return decidePoolMembers(existing, request, this.#known());

@@ -107,6 +107,19 @@ export function describeWorkerRaces(stage: Stage): void {
     expect((await refusal(crew.claim(worker, ids[3] ?? "", b))).code).toBe("MESH_PLACEMENT_DENIED");
   });
 
+  it("changes a pool once for one request, whatever others have done to it since", async () => {
+    const crew = new Crew(stage);
+    const { a, b } = crew.scene;
+    const { workerId } = await crew.ready();
+    const { poolId } = await a.createPool({ ...crew.scope(), name: "presses" });
+    const asked = { ...crew.scope(), poolId };
+    const add = { ...asked, add: [workerId], requestId: "r1" };
+    expect((await a.changePool(add)).workerIds).toEqual([workerId]);
+    await b.changePool({ ...asked, remove: [workerId], requestId: "r2" });
+    expect((await b.changePool(add)).workerIds).toEqual([]);
+    expect((await a.getPool(asked)).workerIds).toEqual([]);
+  });
+
   it("tells no worker that it has no room because of a claim whose end the node has not seen", async () => {
     const crew = new Crew(stage);
     const { a, c } = crew.scene;
