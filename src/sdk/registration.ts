@@ -119,7 +119,11 @@ export class Registration {
     const runningClaims = this.#work.claimIds();
     const told = { ...this.#told(), health: "HEALTHY", active: runningClaims.length };
     try {
-      const answer = (await this.#call("worker.heartbeat", { ...told, runningClaims })) as HeartbeatAnswer;
+      const answer = (await this.#call(
+        "worker.heartbeat",
+        { ...told, runningClaims },
+        this.#ending.signal,
+      )) as HeartbeatAnswer;
       this.#note(answer.worker);
       this.#work.stop(answer.stopClaims);
       this.#drained = this.#seen.lifecycle === "DRAINING" || this.#seen.lifecycle === "OFFLINE";
@@ -184,7 +188,8 @@ export class Registration {
     this.#ending.abort();
     await this.#beating;
     if (this.#seenAt === 0 || this.lost.aborted) return;
-    await this.#call("worker.drain", this.#self(), DRAIN_DEADLINE_MS).catch(() => undefined);
+    const how = { deadlineMs: DRAIN_DEADLINE_MS };
+    await this.#connection.call("worker.drain", this.#self(), how).catch(() => undefined);
   }
 
   async #keepBeating(): Promise<void> {
@@ -240,7 +245,7 @@ export class Registration {
   async #reconcile(): Promise<void> {
     const knownClaims = this.#work.claimIds();
     const told = { ...this.#told(), knownClaims, runningAttempts: [] };
-    const answer = (await this.#call("worker.reconcile", told)) as ReconcileAnswer;
+    const answer = (await this.#call("worker.reconcile", told, this.#ending.signal)) as ReconcileAnswer;
     this.#note(answer.worker);
     this.#work.stop(answer.fencedClaims);
   }
@@ -256,8 +261,8 @@ export class Registration {
     return { ...this.#self(), version, capabilityVersion, timestamp };
   }
 
-  #call(verb: Parameters<WorkConnection["call"]>[0], args: object, deadlineMs = CALL_DEADLINE_MS): Promise<unknown> {
-    return this.#connection.call(verb, args, { deadlineMs });
+  #call(verb: Parameters<WorkConnection["call"]>[0], args: object, signal: AbortSignal): Promise<unknown> {
+    return this.#connection.call(verb, args, { deadlineMs: CALL_DEADLINE_MS, signal });
   }
 
   #note(seen: WorkerSeen): void {

@@ -225,10 +225,13 @@ class WorkerLoop implements RunningWorker {
   async #close(): Promise<void> {
     const { graceMs, log } = this.#settings;
     log.info({ active: this.#running.size }, "worker is stopping");
-    await Promise.all([this.#registration.end(), this.#allEnded(graceMs)]);
+    // While no authority answers this takes long; handlers end in their time all the same.
+    const gone = this.#registration.end();
+    await this.#allEnded(graceMs);
     for (const execution of this.#running) execution.shutDown();
     await this.#allEnded(SETTLE_MS);
     for (const execution of this.#running) execution.abandon();
+    await gone;
     await this.#allEnded(LAST_REPORTS_MS);
     this.#closing.abort();
     await this.#renewer.stop();

@@ -271,6 +271,37 @@ test("work that a stopping worker can't finish goes back and another worker does
   expect(done).toMatchObject({ attemptCount: 2, result: { output: "by another" } });
 });
 
+test("a handler is told to stop when its time is over, though no authority answers", async () => {
+  const proxy = await FaultProxy.start({ target: Number(new URL(setting.nats.urls[0] ?? "").port) });
+  try {
+    const running = new Signal();
+    const told = new Signal();
+    const worker = await setting.worker({
+      servers: [`127.0.0.1:${proxy.port}`],
+      graceMs: 100,
+      leaseMs: 60_000,
+      handler: async ({ signal }) => {
+        running.give();
+        await untilAborted(signal);
+        told.give();
+        throw signal.reason;
+      },
+    });
+    const { workloadId } = await setting.admit();
+    await running.seen;
+    proxy.setMode("hold");
+    const stopped = worker.stop();
+    const since = performance.now();
+    await told.seen;
+    expect(performance.now() - since).toBeLessThan(2_000);
+    proxy.setMode("pass");
+    await stopped;
+    await setting.client.cancel(workloadId);
+  } finally {
+    await proxy.close();
+  }
+});
+
 test("work of a handler that ignores the end of its worker goes back too", async () => {
   const running = new Signal();
   const worker = await setting.worker({
