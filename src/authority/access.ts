@@ -17,6 +17,8 @@ import type { Records } from "./records.ts";
 export interface Bearer {
   readonly grant: Grant;
   readonly chain: readonly Grant[];
+  /** Whether every key that it was verified by is still one of the node's. Absent: keys never change. */
+  keysStand?(): boolean;
 }
 
 /** What constraints may ask of a workload; none of it ever changes. */
@@ -67,6 +69,9 @@ export interface AccessOptions {
   readonly skewMs: number;
   readonly timers: Timers;
 }
+
+/** How often it is looked whether what was opened under a grant may go on, beside the moments of a revocation, ms. */
+const LOOK_EVERY_MS = 10_000;
 
 /** The facts that a workload is good for. */
 const factsOf = (traits: WorkloadTraits): RequestFacts => ({
@@ -159,7 +164,10 @@ export class Access {
     };
   }
 
-  /** Calls back once when the bearer's grant has expired or was revoked; the answer takes it back. */
+  /**
+   * Calls back once when the bearer's grant has expired or was revoked, and at most ten seconds after a key of it was taken
+   * away; the answer takes it back.
+   */
   onFallen(bearer: Bearer, action: () => void): () => void {
     const { now, timers } = this.#options;
     let cancelTimer: () => void = () => undefined;
@@ -175,7 +183,7 @@ export class Access {
       }
       // A timer can't be set as far as a grant may last, and the store's clock may be moved.
       cancelTimer();
-      cancelTimer = timers.after(Math.min(Math.max(bearer.grant.expiresAt - now(), 1), 10_000), look);
+      cancelTimer = timers.after(Math.min(Math.max(bearer.grant.expiresAt - now(), 1), LOOK_EVERY_MS), look);
     };
     this.#fallListeners.add(look);
     look();
@@ -184,6 +192,7 @@ export class Access {
 
   isFallen(bearer: Bearer): boolean {
     const { now, skewMs, projection } = this.#options;
+    if (bearer.keysStand?.() === false) return true;
     return findFallen({ ...bearer, now: now(), skewMs, revocations: projection.revocations }) !== undefined;
   }
 

@@ -179,6 +179,24 @@ describe("a revocation", () => {
   });
 });
 
+it("a key that is taken away ends what was opened under it, and no other key's", async () => {
+  const token = await secure.issue();
+  const { workloadId } = await admit(token);
+  const [, node] = secure.cluster.nodes;
+  const lookAgain = (grantId: string) =>
+    node?.call("revoke", { tenantId: "acme", applicationId: "shop", target: { kind: "grant", grantId } });
+  const stream = await secure.ask("/v1/events", { token, node: 1 });
+  let isOpen = true;
+  const ended = new Response(stream.body).text().finally(() => (isOpen = false));
+  await secure.addKey();
+  await lookAgain("grant-8");
+  await node?.cancel({ workloadId, actor: "ada" });
+  expect(isOpen).toBe(true);
+  await secure.takeKeyAway();
+  await lookAgain("grant-9");
+  expect(await ended).toContain("workload.cancelled");
+});
+
 describe("work whose requester's grant has ended", () => {
   const claim = (workloadId: string) => secure.cluster.nodes[1]?.claim({ workloadId, workerId: "w1", leaseMs: 1_000 });
 

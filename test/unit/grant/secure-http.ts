@@ -28,6 +28,8 @@ export interface SecureHttp {
   ask(path: string, how?: Asked): Promise<Response>;
   /** The key file is gone, and the nodes know it. */
   takeKeyAway(): Promise<void>;
+  /** There is another key beside it, and the nodes know it. */
+  addKey(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -100,6 +102,10 @@ export async function openSecureHttp(): Promise<SecureHttp> {
         ...(body === undefined ? {} : { body: body instanceof ReadableStream ? body : JSON.stringify(body) }),
         ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
       });
+    },
+    addKey: async () => {
+      await writeKey(folder, "further.json", (await makeKey()).jwk);
+      await ring.reload();
     },
     takeKeyAway: async () => {
       await rm(join(folder, "key.json"));
