@@ -125,12 +125,12 @@ export class Pools {
         return { answer: held.value, position: { shard: shard.index, revision: held.revision } };
       const decision = how.decide(held?.value);
       if (!decision.ok) throw MandateError.of(decision.error);
-      let put: Put | undefined;
-      if (how.removes === true) put = changes.removedPoolPut(decision.answer);
-      else if (decision.record !== undefined) put = changes.poolPut(decision.record);
-      if (put === undefined) return { answer: decision.answer };
+      let puts: readonly Put[] = [];
+      if (how.removes === true) puts = changes.removedPoolPuts(decision.answer);
+      else if (decision.record !== undefined) puts = [changes.poolPut(decision.record)];
+      if (puts.length === 0) return { answer: decision.answer };
       const { action, context, mark } = how;
-      const revisions = await changes.write({ action, scope: asked, shard, puts: [put], context, mark });
+      const revisions = await changes.write({ action, scope: asked, shard, puts, context, mark });
       if (revisions !== undefined)
         return { answer: decision.answer, position: { shard: shard.index, revision: revisions[0] ?? 0 } };
     }

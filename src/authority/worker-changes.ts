@@ -4,7 +4,7 @@ import type { WorkerDecision } from "../core/worker/decision.ts";
 import { withoutMember } from "../core/worker/pool.ts";
 import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
 import type { WorkerSeen } from "../core/worker/slots.ts";
-import { poolKey, slotKey, workerKey, type Scope } from "../store/keys.ts";
+import { poolKey, slotKey, slotsPrefix, workerKey, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import type { Held } from "../store/projection/registry.ts";
 import type { Put, Shard } from "../store/store.ts";
@@ -20,6 +20,9 @@ import type { WorkerAsked, WorkerRecords } from "./worker-records.ts";
 const CATCH_UP_MS = 2000;
 /** How often a decision is taken anew after losing a race. */
 const ROUNDS_MAX = 24;
+
+/** Most slots that go with their owner: one commit has a bound, and few owners have more. */
+const SLOTS_REMOVED_MAX = 500;
 
 /** What a commit about a worker or a pool writes. */
 export interface RegistryWrite {
@@ -178,10 +181,9 @@ export class WorkerChanges {
     const { records } = this.#options;
     const shard = records.shardOf(record);
     const near = pools.filter((pool) => records.shardOfPool(pool) === shard);
-    const key = workerKey(record, record.workerId);
-    const mark: Put = { key, value: encodeRemoved(), base: this.#baseOf(key), ttlMs: REMOVED_TTL_MS };
-    const puts = [mark, ...near.map((pool) => this.poolPut(pool))];
     const { workerId } = record;
+    const mark = this.#removedPut(workerKey(record, workerId));
+    const puts = [mark, ...near.map((pool) => this.poolPut(pool)), ...this.#removedSlotPuts(record, workerId)];
     if ((await this.write({ action: "removeWorker", scope: record, shard, puts, context, workerId })) === undefined)
       return false;
     // Pools of the whole tenant may live in another shard, which one commit can't reach.
@@ -209,9 +211,22 @@ export class WorkerChanges {
     return { key, value: encodePool(pool), base: this.#baseOf(key) };
   }
 
-  /** The guarded write that takes a pool out. */
-  removedPoolPut(pool: PoolRecord): Put {
-    const key = poolKey(pool, pool.poolId);
+  /** The guarded writes that take a pool out, with its free slots: claims in the others run on. */
+  removedPoolPuts(pool: PoolRecord): readonly Put[] {
+    const { applicationId, poolId, tenantId } = pool;
+    const slots = applicationId === undefined ? [] : this.#removedSlotPuts({ tenantId, applicationId }, poolId);
+    return [this.#removedPut(poolKey(pool, poolId)), ...slots];
+  }
+
+  /** Free slots of an owner that goes: they would stay in the store, and in every view, for good. */
+  #removedSlotPuts(scope: Scope, ownerId: string): readonly Put[] {
+    return [...this.#options.projection.registry.slotsOf(slotsPrefix(scope, ownerId))]
+      .filter(({ value }) => value !== undefined && value.held === undefined)
+      .slice(0, SLOTS_REMOVED_MAX)
+      .map(({ key }) => this.#removedPut(key));
+  }
+
+  #removedPut(key: string): Put {
     return { key, value: encodeRemoved(), base: this.#baseOf(key), ttlMs: REMOVED_TTL_MS };
   }
 
