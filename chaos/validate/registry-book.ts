@@ -81,11 +81,18 @@ export class RegistryBook implements RegistryFacts {
     const holds = this.#holds.get(ownerId) ?? new Map<number, SlotHold>();
     this.#holds.set(ownerId, holds);
     const before = holds.get(index);
-    const { held, ownerId: named, index: numbered } = entry.slot ?? {};
-    if (named !== ownerId || numbered !== index) this.gaps.push(`${entry.key}: another slot is stored under it`);
+    const { slot } = entry;
+    const held = slot?.held;
     if (held === undefined) holds.delete(index);
     else holds.set(index, held);
     const owner = ownerId.startsWith("pool_") ? ownerIn(this.pools, ownerId) : ownerIn(this.workers, ownerId);
+    if (slot === undefined) {
+      // The owner's own mark stands before those of its slots.
+      const last = owner.versions.at(-1);
+      if (last?.record !== undefined || last?.operation !== entry.operations.at(-1))
+        this.gaps.push(`${entry.key}: a slot was removed without its owner`);
+    } else if (slot.ownerId !== ownerId || slot.index !== index)
+      this.gaps.push(`${entry.key}: another slot is stored under it`);
     owner.slots.push({
       ...committedOf(entry),
       ownerId,
