@@ -73,6 +73,14 @@ export interface AccessOptions {
 /** How often it is looked whether what was opened under a grant may go on, beside the moments of a revocation, ms. */
 const LOOK_EVERY_MS = 10_000;
 
+/** Constraints that a workload satisfies, or does not: to say which would tell whether there is one, and what it is like. */
+const constraintsOnWork: readonly (keyof GrantConstraints)[] = [
+  "environments",
+  "connectionEnabled",
+  "minimumSchemaVersion",
+  "resourceAttributes",
+];
+
 /** The facts that a workload is good for. */
 const factsOf = (traits: WorkloadTraits): RequestFacts => ({
   workloadId: traits.workloadId,
@@ -235,7 +243,10 @@ export class Access {
       case "traits":
         return this.#targetOf(ask, factsOf(on.traits), on.isNew === true ? undefined : on.traits.workloadId);
       case "workload":
-        return this.#targetOf(ask, await this.#factsOfWorkload(bearer, on.workloadId), on.workloadId);
+        return {
+          ...this.#targetOf(ask, await this.#factsOfWorkload(bearer, on.workloadId), on.workloadId),
+          unnamed: constraintsOnWork,
+        };
     }
   }
 

@@ -26,6 +26,8 @@ export interface AccessTarget {
   readonly facts: RequestFacts;
   /** Constraints that are asked for later, of each thing. */
   readonly later?: readonly (keyof GrantConstraints)[];
+  /** Constraints that a refusal does not name: which of them holds would tell of something that the caller may not see. */
+  readonly unnamed?: readonly (keyof GrantConstraints)[];
 }
 
 /** When, and with which knowledge, it is decided. */
@@ -102,8 +104,11 @@ function findUnreached(grant: Grant, { capability, target }: AccessRequest): Ref
 }
 
 function findUnmet(grant: Grant, { target }: AccessRequest): Refusal | undefined {
-  const constraint = target === "any" ? undefined : findBrokenConstraint(grant.constraints, target.facts, target.later);
-  return constraint === undefined ? undefined : denied(`the constraint ${constraint} does not hold`, { constraint });
+  if (target === "any") return undefined;
+  const constraint = findBrokenConstraint(grant.constraints, target.facts, target.later);
+  if (constraint === undefined) return undefined;
+  if (target.unnamed?.includes(constraint) === true) return denied("a constraint on the workload does not hold");
+  return denied(`the constraint ${constraint} does not hold`, { constraint });
 }
 
 /** A chain whose child is within its parent holds wherever the child does; what is left to look at is each link. */

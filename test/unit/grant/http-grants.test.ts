@@ -270,6 +270,27 @@ describe("a worker", () => {
   });
 });
 
+describe("a refusal by a constraint", () => {
+  it("says the same of work that there is and of work that there is not", async () => {
+    const { workloadId } = await admit(await secure.issue());
+    const constraints = { environments: ["test"], resourceAttributes: { definitionId: "refund" } };
+    const told = async (token: string): Promise<readonly string[]> =>
+      Promise.all(
+        [workloadId, "workload_0123456789abcdef"].map(async (id) =>
+          (await (await secure.ask(`/v1/workloads/${id}`, { token })).text()).replaceAll(id, "ID"),
+        ),
+      );
+    for (const token of [
+      await secure.issue({ constraints }),
+      await secure.delegate({ constraints }, { constraints }),
+    ]) {
+      const [there, absent] = await told(token);
+      expect(there).toContain("GRANT_SCOPE_DENIED");
+      expect(there).toBe(absent);
+    }
+  });
+});
+
 describe("a pool of the whole tenant", () => {
   it("is not shown to a grant of one application, nor changed by it", async () => {
     const [node] = secure.cluster.nodes;
