@@ -85,7 +85,8 @@ export class ClaimCommits {
       if (seen === undefined || !seen.workload.writable) continue;
       const { record } = seen.workload;
       const grab = claimant.grab(record);
-      if (grab === "none") break;
+      // A pool that is full says nothing of what comes after.
+      if (grab === "none") continue;
       const command = { ...taking.request, capabilities: claimant.capabilities(), evidence: evidenceOf(grab) };
       const decision = decideClaim(record, command, {
         ...this.#options.instant(),

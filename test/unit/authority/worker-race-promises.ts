@@ -107,6 +107,19 @@ export function describeWorkerRaces(stage: Stage): void {
     expect((await refusal(crew.claim(worker, ids[3] ?? "", b))).code).toBe("MESH_PLACEMENT_DENIED");
   });
 
+  it("gives what is behind work whose pool has no more room", async () => {
+    const crew = new Crew(stage);
+    const { a } = crew.scene;
+    const worker = await crew.ready({ concurrency: 3 });
+    const pool = { ...crew.scope(), name: "presses", workerIds: [worker.workerId], maxConcurrency: 1 };
+    const { poolId } = await a.createPool(pool);
+    await crew.admit(2, { placement: { poolId }, priority: 9 });
+    const [plain = ""] = await crew.admit(1);
+    const given = await crew.next(worker, { max: 3 });
+    expect(given).toHaveLength(2);
+    expect(given.map(({ workloadId }) => workloadId)).toContain(plain);
+  });
+
   it("changes a pool once for one request, whatever others have done to it since", async () => {
     const crew = new Crew(stage);
     const { a, b } = crew.scene;
