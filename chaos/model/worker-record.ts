@@ -54,6 +54,7 @@ const described = [
   "heartbeatTimeoutMs",
   "capabilityVersion",
   "grantId",
+  "grants",
 ] as const;
 
 /** The fields that each action may change. */

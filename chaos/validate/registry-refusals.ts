@@ -2,6 +2,7 @@ import type { PoolRecord, WorkerRecord } from "../../src/core/worker/record.ts";
 import { shownLifecycleOf } from "../model/worker-record.ts";
 import type { CallFact } from "./call-facts.ts";
 import type { Facts } from "./facts.ts";
+import { isEndedBy } from "./grant-facts.ts";
 import { fieldsOf, itemsOf, numberOf, textOf, type Fields } from "./fields.ts";
 import type { KnownRevisions } from "./known-revisions.ts";
 import { holdsAt, type Committed, type SlotVersion } from "./registry-facts.ts";
@@ -22,6 +23,8 @@ interface Refused {
   readonly worker: readonly Moment<WorkerRecord>[];
   /** Of the pool that the refusal is about. */
   readonly pool: readonly Moment<PoolRecord>[];
+  /** Whether a grant was revoked, before the call ended, that a worker was registered under, or one that it stems from. */
+  isWithdrawn(worker: WorkerRecord): boolean;
 }
 
 type Truth = (refused: Refused) => boolean;
@@ -39,7 +42,7 @@ const differs: Truth = ofWorker(
 const reasonOf = ({ details }: CallFact): Fields => fieldsOf(details?.["ineligible"]);
 
 /** Why a worker may not run a workload, as the refusal says: it must have been so at some moment. */
-function isIneligible({ call, worker, pool }: Refused): boolean {
+function isIneligible({ call, worker, pool, isWithdrawn }: Refused): boolean {
   const told = reasonOf(call);
   const some = (holds: (record: WorkerRecord, active: number) => boolean): boolean =>
     worker.some(({ record, active }) => record !== undefined && holds(record, active));
@@ -55,7 +58,9 @@ function isIneligible({ call, worker, pool }: Refused): boolean {
       return some(({ concurrency }, active) => active >= concurrency);
     case "capabilities":
     case "pool_capabilities":
-      return some(({ grantedCapabilities }) => missing.some((name) => !grantedCapabilities.includes(name)));
+      return some(
+        (record) => isWithdrawn(record) || missing.some((name) => !record.grantedCapabilities.includes(name)),
+      );
     case "pool_unknown":
       return pool.some(({ record }) => record === undefined);
     case "pool_member":
@@ -137,6 +142,14 @@ export function wasTrue(
       call,
       worker: momentsOf(workers.get(textOf(call.args["workerId"]) ?? ""), call, how),
       pool: momentsOf(pools.get(poolId ?? ""), call, how),
+      isWithdrawn: ({ applicationId, grants = [], tenantId }) =>
+        grants.some(({ grantId, subject }) =>
+          facts.grants.ended.some(
+            (ended) =>
+              ended.storedAt <= call.endedAt + how.clockErrorMs &&
+              isEndedBy(ended, { tenantId, applicationId, grantId, subject: `${subject.kind}:${subject.id}` }),
+          ),
+        ),
     }) ?? true
   );
 }

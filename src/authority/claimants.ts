@@ -120,7 +120,8 @@ class RegisteredClaimant implements Claimant {
   /** The worker as it is now; nothing once a later process has its name. */
   #record(): WorkerRecord | undefined {
     const record = this.#records.presentAt(this.#key)?.value;
-    return record === undefined || checkIncarnation(record, this.#asked.incarnation) !== undefined ? undefined : record;
+    if (record === undefined || checkIncarnation(record, this.#asked.incarnation) !== undefined) return undefined;
+    return this.#records.standing(record);
   }
 
   #poolOf({ placement }: Needs): PoolSeen | undefined {

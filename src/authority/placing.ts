@@ -88,7 +88,7 @@ export class Placing {
         asked = { tenantId, applicationId, workerId: request.workerId };
         const held = workerRecords.present(asked);
         if (held === undefined) return refused(refusalOf(workerNotFound(request.workerId)));
-        const worker = held.value;
+        const worker = workerRecords.standing(held.value);
         const superseded = checkIncarnation(worker, request.incarnation);
         if (superseded !== undefined) return refused(superseded);
         const pool = this.#poolOf(record);
@@ -151,7 +151,7 @@ export class Placing {
     await viewIsNew();
     const { workload } = await records.fresh(request.workloadId, { scope: context.scope ?? request });
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const workers = workerRecords.workersOf(workload.record);
+      const workers = workerRecords.workersOf(workload.record).map((worker) => workerRecords.standing(worker));
       const candidates = workers.map((record) => workerRecords.seen(record));
       const pool = this.#poolOf(workload.record);
       const decision = place(workload.record, candidates, { pool, evaluatedAt: instant().now });
@@ -170,7 +170,9 @@ export class Placing {
   /** Who could run a workload and why nobody does; nothing when the application has no workers in the registry. */
   explain(record: WorkloadRecord): PlacementExplanation | undefined {
     const { workerRecords } = this.#options;
-    const candidates = workerRecords.workersOf(record).map((worker) => workerRecords.seen(worker));
+    const candidates = workerRecords
+      .workersOf(record)
+      .map((worker) => workerRecords.seen(workerRecords.standing(worker)));
     return candidates.length === 0 ? undefined : explainPlacement(record, candidates, this.#poolOf(record));
   }
 
@@ -188,7 +190,8 @@ export class Placing {
     });
     const asked = { ...scope, workerId: claim.workerId };
     const registered = isRegisteredId(claim.workerId) ? await workerRecords.fresh(asked) : undefined;
-    const worker = registered ?? { ...asked, grantedCapabilities: claim.capabilities };
+    const standing = registered === undefined ? undefined : workerRecords.standing(registered);
+    const worker = standing ?? { ...asked, grantedCapabilities: claim.capabilities };
     const refusal = validateClaim(claim, { ...scope, workload: workload.record, worker }, instant());
     if (refusal !== undefined) throw MandateError.of(refusal);
     return { answer: { valid: true }, position: { shard: workload.shard, revision: workload.revision } };

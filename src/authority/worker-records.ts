@@ -2,6 +2,7 @@ import { MandateError, refuse } from "../core/errors.ts";
 import type { PoolSeen } from "../core/worker/eligibility.ts";
 import type { PoolRecord, Slot, WorkerRecord } from "../core/worker/record.ts";
 import type { WorkerSeen } from "../core/worker/slots.ts";
+import { standingOf } from "../core/worker/standing.ts";
 import { poolKey, shardOf, slotsPrefix, workerKey, type Scope } from "../store/keys.ts";
 import type { Projection } from "../store/projection/projection.ts";
 import { queueOf } from "../store/projection/ready-queues.ts";
@@ -184,6 +185,11 @@ export class WorkerRecords {
   /** The worker with its slots, as the view has them. */
   seen(record: WorkerRecord): WorkerSeen {
     return { record, slots: this.#slots.of(record, record.workerId) };
+  }
+
+  /** See {@link standingOf}: by the revocations that the view has. What it answers is to be decided on, never committed. */
+  standing(record: WorkerRecord): WorkerRecord {
+    return standingOf(record, this.#projection.revocations);
   }
 
   /** The slots of a worker that were ever taken, as the view has them: to build a commit on. */

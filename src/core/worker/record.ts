@@ -1,3 +1,5 @@
+import type { Subject } from "../subject.ts";
+
 /** Contract 2.1. Worker, pool and slot as they are committed; what is derived from the slots is in `slots.ts`. */
 
 export const workerRuntimes = [
@@ -29,6 +31,13 @@ export interface ResourceProfile {
   readonly memoryBytes?: number;
   readonly diskBytes?: number;
   readonly gpuCount?: number;
+}
+
+/** What a revocation knows a grant by, within its tenant and application. */
+export interface GrantName {
+  readonly grantId: string;
+  readonly subject: Subject;
+  readonly revision: number;
 }
 
 /** A process that a worker runs, or ran, in. */
@@ -64,6 +73,8 @@ export interface WorkerRecord {
   /** The revision of the grant that it was registered under. */
   readonly capabilityVersion: number;
   readonly grantId: string;
+  /** That grant, and those that it was delegated from: what ends one of them ends what the worker was granted. */
+  readonly grants?: readonly GrantName[];
   readonly incarnation: Incarnation;
   /** Ids of incarnations before it, oldest first: whoever bears one of them is told so. */
   readonly superseded: readonly string[];

@@ -67,6 +67,7 @@ type Description = Pick<
   | "heartbeatTimeoutMs"
   | "capabilityVersion"
   | "grantId"
+  | "grants"
 >;
 
 const isWhole = (value: number, min: number, max: number): boolean =>
@@ -118,6 +119,11 @@ function describe(request: RegisterRequest, grant: GrantSnapshot): Description {
     heartbeatTimeoutMs: request.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
     capabilityVersion: grant.revision,
     grantId: grant.grantId,
+    grants: [grant, ...(grant.ancestors ?? [])].map(({ grantId, subject, revision }) => ({
+      grantId,
+      subject,
+      revision,
+    })),
   };
 }
 

@@ -7,9 +7,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { poll } from "../../../cluster/poll.ts";
 import { utf8 } from "../../../src/base/bytes.ts";
 import { NOW } from "./grant-fixtures.ts";
+import type { WorkerView } from "../../../src/core/worker/worker-view.ts";
 import {
   admittedOf,
   ada,
+  allCapabilities,
   bank,
   openSecureHttp,
   orders,
@@ -195,6 +197,57 @@ it("a key that is taken away ends what was opened under it, and no other key's",
   await secure.takeKeyAway();
   await lookAgain("grant-9");
   expect(await ended).toContain("workload.cancelled");
+});
+
+describe("what a worker was granted when it registered", () => {
+  const gpu = { capabilities: [...allCapabilities, "worker:capability:gpu"], id: "grant-w" };
+  const register = async (token: string): Promise<string> => {
+    const body = { name: "w1", runtime: "process", version: "1", declaredCapabilities: ["gpu"], concurrency: 3 };
+    const response = await secure.ask("/v1/workers", { token, body });
+    const { worker } = (await response.json()) as { readonly worker: WorkerView };
+    const { workerId, version, capabilityVersion } = worker;
+    const beat = { version, capabilityVersion, health: "HEALTHY", timestamp: NOW };
+    await secure.ask(`/v1/workers/${workerId}/heartbeat`, { token, body: beat });
+    return workerId;
+  };
+  /** What comes of a claim on work that needs it, at the other node. */
+  const claimed = async (workerId: string, key: string, how: Parameters<SecureHttp["issue"]>[0] = {}) => {
+    const { workloadId } = await admit(await secure.issue(how), { capabilities: ["gpu"], idempotencyKey: key });
+    await secure.cluster.nodes[1]?.caughtUp(5_000);
+    const [, node] = secure.cluster.nodes;
+    return (
+      (await node?.claim({ workloadId, workerId, leaseMs: 1_000 }).then(
+        () => "claimed",
+        (thrown: { readonly code: string }) => thrown.code,
+      )) ?? ""
+    );
+  };
+
+  it.each([
+    ["the grant", { kind: "grant", grantId: "grant-w" }, gpu],
+    ["an older revision", { kind: "grant", grantId: "grant-w", belowRevision: 2 }, gpu],
+    ["its subject", { kind: "subject", subject: { kind: "service", id: "pool" } }, gpu],
+  ])("is gone once %s is revoked, until it registers anew", async (_what, target, grant) => {
+    const subject = { kind: "service", id: "pool" } as const;
+    const workerId = await register(await secure.issue({ ...grant, subject }));
+    expect(await claimed(workerId, "k1")).toBe("claimed");
+    const ops = await secure.issue({ subject: ada, id: "grant-ops" });
+    expect((await secure.ask("/v1/grants/revocations", { token: ops, body: { target } })).status).toBe(200);
+    expect(await claimed(workerId, "k2")).toBe("MESH_PLACEMENT_DENIED");
+    await register(await secure.issue({ ...grant, revision: 2, id: "grant-x" }));
+    expect(await claimed(workerId, "k3")).toBe("claimed");
+  });
+
+  it("stays when its grant expires, and is gone once one is revoked that it was delegated from", async () => {
+    const workerId = await register(await secure.delegate(gpu, { id: "grant-child" }));
+    secure.cluster.clock.set(NOW + 3_600_000);
+    const late = { issuedAt: NOW, expiresAt: NOW + 9_000_000 };
+    expect(await claimed(workerId, "k1", late)).toBe("claimed");
+    const token = await secure.issue({ subject: ada, id: "grant-ops", ...late });
+    const body = { target: { kind: "grant", grantId: "grant-w" } };
+    expect((await secure.ask("/v1/grants/revocations", { token, body })).status).toBe(200);
+    expect(await claimed(workerId, "k2", late)).toBe("MESH_PLACEMENT_DENIED");
+  });
 });
 
 describe("work whose requester's grant has ended", () => {

@@ -46,6 +46,7 @@ describe("a worker that registers for the first time", () => {
       lastSeen: T0,
       capabilityVersion: 4,
       grantId: "grant_7",
+      grants: [{ grantId: "grant_7", subject: grantOf().subject, revision: 4 }],
       incarnation: { id: "boot_1", number: 1 },
       superseded: [],
       registeredAt: T0,

@@ -82,8 +82,8 @@ describe("what is derived from slots", () => {
 
   it("is shown with the worker, and what is remembered for the authority alone is not", () => {
     const record = ready();
-    const { concurrency, superseded, ...shown } = record;
-    expect([concurrency, superseded]).toEqual([2, []]);
+    const { concurrency, superseded, grants, ...shown } = record;
+    expect([concurrency, superseded, grants]).toMatchObject([2, [], [{ grantId: record.grantId }]]);
     expect(renderWorker(withClaims(record, "a", "b"))).toStrictEqual({
       ...shown,
       lifecycle: "BUSY",
