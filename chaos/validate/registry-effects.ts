@@ -17,7 +17,7 @@ function findUnknownWorker(shown: unknown, facts: Facts): string | undefined {
   const known = facts.registry.workers.get(workerId)?.versions ?? [];
   const right = known.some(({ record }) => {
     if (record === undefined) return false;
-    const { lifecycle: _committed, superseded: _remembered, ...committed } = record;
+    const { grants: _known, lifecycle: _committed, superseded: _remembered, ...committed } = record;
     return same(committed, worker);
   });
   if (right) return undefined;

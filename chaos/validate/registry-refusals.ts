@@ -24,7 +24,7 @@ interface Refused {
   /** Of the pool that the refusal is about. */
   readonly pool: readonly Moment<PoolRecord>[];
   /** Whether a grant was revoked, before the call ended, that a worker was registered under, or one that it stems from. */
-  isWithdrawn(worker: WorkerRecord): boolean;
+  readonly isWithdrawn: (worker: WorkerRecord) => boolean;
 }
 
 type Truth = (refused: Refused) => boolean;
