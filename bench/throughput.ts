@@ -55,7 +55,7 @@ const loadOf = (bench: Bench, inFlight: number, requested = false): PhaseLoad =>
 /** Runs everything once, so that no figure holds the cost of compiling it. */
 export async function warmUp(bench: Bench, run: (load: Load) => Promise<unknown>): Promise<void> {
   bench.say("warming up");
-  await run({ run: nextRun(), inFlight: 32, end: { ms: Math.min(4000, bench.seconds * 1000) } });
+  await run({ run: nextRun(), inFlight: 32, end: { ms: Math.min(15_000, bench.seconds * 5000) } });
 }
 
 type Timed = { readonly answer: Figures; readonly usedMs: Readonly<Record<string, number>> };
