@@ -108,12 +108,7 @@ const factsOfNeeds = ({ environment, connectionEnabled, contractVersion, definit
 function askedOfNeeds({ grant, chain }: Bearer): readonly (keyof GrantConstraints)[] {
   const attributes = [grant, ...chain].flatMap(({ constraints }) => Object.keys(constraints.resourceAttributes ?? {}));
   const known = attributes.every((name) => name === "definitionId" || name === "environment");
-  return [
-    "environments",
-    "connectionEnabled",
-    "minimumSchemaVersion",
-    ...(known ? (["resourceAttributes"] as const) : []),
-  ];
+  return constraintsOnWork.filter((name) => name !== "resourceAttributes" || known);
 }
 
 const isConstrained = ({ grant, chain }: Bearer): boolean =>

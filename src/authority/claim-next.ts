@@ -118,9 +118,7 @@ export class ClaimNext {
   async #takingOf(request: ClaimNextRequest, context: CallContext): Promise<Taking> {
     const { projection, records, claimants, monotonic } = this.#options;
     const since = monotonic();
-    const { requestId } = request;
-    const mark =
-      requestId === undefined ? undefined : markOf(context.caller ?? request.workerId, "claimNext", requestId);
+    const mark = markOf(context.caller ?? request.workerId, "claimNext", request.requestId);
     return {
       request,
       claimant: await claimants.of(request),

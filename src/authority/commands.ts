@@ -206,7 +206,7 @@ export class Commands {
     call: string,
     request: Addressed,
     context: CallContext,
-  ): { readonly workloadId: string; readonly context: CallContext; readonly mark?: string } {
+  ): { readonly workloadId: string; readonly context: CallContext; readonly mark?: string | undefined } {
     const { workloadId, requestId, workerId, claimId, actor, decider } = request;
     if (requestId === undefined) return { workloadId, context };
     const who = context.caller ?? workerId ?? actor ?? [decider?.kind, decider?.id];

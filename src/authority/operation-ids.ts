@@ -21,12 +21,14 @@ export class OperationIds {
   }
 }
 
-/** The mark of a request: 96 bits of a hash over who asks and what it calls its request. */
-export const markOf = (caller: string, call: string, requestId: string): string =>
-  createHash("sha256")
-    .update(JSON.stringify([caller, call, requestId]))
-    .digest("base64url")
-    .slice(0, 16);
+/** The mark of a request: 96 bits of a hash over who asks and what it calls its request; none of one without an id. */
+export const markOf = (caller: string, call: string, requestId: string | undefined): string | undefined =>
+  requestId === undefined
+    ? undefined
+    : createHash("sha256")
+        .update(JSON.stringify([caller, call, requestId]))
+        .digest("base64url")
+        .slice(0, 16);
 
 /** What an earlier try of the same request did, by the ring of the record; `undefined` when it did nothing that is still remembered. */
 export function findReference(operations: readonly string[], mark: string): number | undefined {

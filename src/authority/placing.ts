@@ -151,13 +151,13 @@ export class Placing {
     await viewIsNew();
     const { workload } = await records.fresh(request.workloadId, { scope: context.scope ?? request });
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const workers = workerRecords.workersOf(workload.record).map((worker) => workerRecords.standing(worker));
-      const candidates = workers.map((record) => workerRecords.seen(record));
+      const candidates = workerRecords.candidatesOf(workload.record);
       const pool = this.#poolOf(workload.record);
       const decision = place(workload.record, candidates, { pool, evaluatedAt: instant().now });
       if (decision.selectedWorker !== undefined)
         return { answer: decision, position: { shard: workload.shard, revision: workload.revision } };
       const poolId = pool?.record.poolId;
+      const workers = candidates.map(({ record }) => record);
       const doubtful = workers.filter((worker) => !workerRecords.showsOneMoment(worker, poolId));
       if (doubtful.length === 0)
         throw MandateError.of(refuseNoWorker(explainPlacement(workload.record, candidates, pool)));
@@ -170,9 +170,7 @@ export class Placing {
   /** Who could run a workload and why nobody does; nothing when the application has no workers in the registry. */
   explain(record: WorkloadRecord): PlacementExplanation | undefined {
     const { workerRecords } = this.#options;
-    const candidates = workerRecords
-      .workersOf(record)
-      .map((worker) => workerRecords.seen(workerRecords.standing(worker)));
+    const candidates = workerRecords.candidatesOf(record);
     return candidates.length === 0 ? undefined : explainPlacement(record, candidates, this.#poolOf(record));
   }
 

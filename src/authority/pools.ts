@@ -20,9 +20,6 @@ interface PoolAsked {
   readonly poolId: string;
 }
 
-const markOfCall = (action: string, requestId: string | undefined, { caller }: CallContext): string | undefined =>
-  requestId === undefined ? undefined : markOf(caller ?? "", action, requestId);
-
 const poolNotFound = (poolId: string): MandateError =>
   MandateError.of(refuse("WORKER_POOL_NOT_FOUND", "no such pool", { poolId }));
 
@@ -52,7 +49,7 @@ export class Pools {
       {
         action: "createPool",
         context,
-        mark: markOfCall("createPool", requestId, context),
+        mark: markOf(context.caller ?? "", "createPool", requestId),
         decide: (existing) => decideCreatePool(existing, request, { workers: this.#known(), now: now() }),
       },
     );
@@ -64,7 +61,7 @@ export class Pools {
     return this.#change(request, {
       action: "changePool",
       context,
-      mark: markOfCall("changePool", requestId, context),
+      mark: markOf(context.caller ?? "", "changePool", requestId),
       decide: (existing) => {
         if (existing === undefined) throw poolNotFound(request.poolId);
         return decidePoolMembers(existing, request, this.#known());

@@ -40,6 +40,8 @@ export class WorkerRecords {
   readonly #store: Store;
   readonly #projection: Projection;
   readonly #slots: Slots;
+  /** What {@link standing} last answered: it is asked for every worker that waits, whenever there is work. */
+  readonly #standing = new WeakMap<WorkerRecord, { readonly record: WorkerRecord; readonly changes: number }>();
 
   constructor(parts: { readonly store: Store; readonly projection: Projection; readonly slots: Slots }) {
     this.#store = parts.store;
@@ -189,7 +191,17 @@ export class WorkerRecords {
 
   /** See {@link standingOf}: by the revocations that the view has. What it answers is to be decided on, never committed. */
   standing(record: WorkerRecord): WorkerRecord {
-    return standingOf(record, this.#projection.revocations);
+    const { revocations } = this.#projection;
+    const known = this.#standing.get(record);
+    if (known?.changes === revocations.changes) return known.record;
+    const standing = standingOf(record, revocations);
+    this.#standing.set(record, { record: standing, changes: revocations.changes });
+    return standing;
+  }
+
+  /** The workers of an application, as they are to be placed now. */
+  candidatesOf(scope: Scope): readonly WorkerSeen[] {
+    return this.workersOf(scope).map((record) => this.seen(this.standing(record)));
   }
 
   /** The slots of a worker that were ever taken, as the view has them: to build a commit on. */

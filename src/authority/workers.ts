@@ -35,8 +35,8 @@ import { workerNotFound, type WorkerAsked, type WorkerRecords } from "./worker-r
 /** A node, or a store, that has just come back gives workers this long at most to be heard again, ms: as for leases (contract 5.5). */
 const GRACE_MAX_MS = 30_000;
 
-/** How many workloads one reconciliation reads at a time: it may name thousands. */
-const FACTS_CONCURRENCY = 32;
+/** How many workloads one call reads, or takes from a superseded process, at a time: they may be thousands. */
+const WORKLOADS_CONCURRENCY = 32;
 
 export interface WorkersOptions {
   readonly records: Records;
@@ -227,25 +227,23 @@ export class Workers {
   async #releaseSuperseded(record: WorkerRecord): Promise<void> {
     const { workerRecords, executor, log } = this.#options;
     const slots = supersededSlots(workerRecords.seen(record));
-    await Promise.all(
-      slots.map(async ({ held }) => {
-        if (held === undefined) return;
-        const { workloadId, claimId } = held;
-        try {
-          await executor.run({
-            workloadId,
-            context: {},
-            trustsView: true,
-            decide: ({ workload }, instant) => decideSuperseded(workload.record, claimId, instant),
-          });
-        } catch (cause) {
-          log.warn(
-            { workerId: record.workerId, workloadId, cause: inWords(cause) },
-            "a superseded claim could not be taken away; it will be tried again",
-          );
-        }
-      }),
-    );
+    await inLanes(slots, WORKLOADS_CONCURRENCY, async ({ held }) => {
+      if (held === undefined) return;
+      const { workloadId, claimId } = held;
+      try {
+        await executor.run({
+          workloadId,
+          context: {},
+          trustsView: true,
+          decide: ({ workload }, instant) => decideSuperseded(workload.record, claimId, instant),
+        });
+      } catch (cause) {
+        log.warn(
+          { workerId: record.workerId, workloadId, cause: inWords(cause) },
+          "a superseded claim could not be taken away; it will be tried again",
+        );
+      }
+    });
   }
 
   /** Where a worker and the view differ on its claims, the store is asked: a claim that the view has not seen yet must not be stopped. */
@@ -272,7 +270,7 @@ export class Workers {
       if (workloadId !== undefined) ids.add(workloadId);
     }
     const facts = new Map<string, ReconcileFact>();
-    await inLanes(ids, FACTS_CONCURRENCY, async (workloadId) => {
+    await inLanes(ids, WORKLOADS_CONCURRENCY, async (workloadId) => {
       try {
         facts.set(workloadId, (await records.fresh(workloadId, { scope: record })).workload.record);
       } catch (cause) {
@@ -296,7 +294,7 @@ export class Workers {
     const { answer, position } = await this.#onWorker<WorkerRecord>(action, request, {
       context: how.context,
       decide: (seen) => how.decide(seen, request),
-      mark: requestId === undefined ? undefined : markOf(caller, action, requestId),
+      mark: markOf(caller, action, requestId),
       repeat: (record) => record,
     });
     return { answer: renderWorker(this.#options.workerRecords.seen(answer)), ...placed(position) };

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { poll } from "../../cluster/poll.ts";
 import { workerIdOf } from "../../src/core/worker/identity.ts";
 import type { WorkerView } from "../../src/core/worker/worker-view.ts";
-import { scope, SdkSetting, Signal } from "./sdk-setting.ts";
+import { scope, SdkSetting, Signal, untilAborted } from "./sdk-setting.ts";
 
 let setting: SdkSetting;
 beforeAll(async () => {
@@ -32,9 +32,6 @@ async function operate(name: string, how: "drain" | "recover" | "remove"): Promi
 
 const lifecycleOf = (name: string, lifecycle: string): Promise<true | undefined> =>
   poll(async () => ((await shown(name)).lifecycle === lifecycle ? true : undefined), { timeoutMs: 20_000 });
-
-const untilAborted = (signal: AbortSignal): Promise<unknown> =>
-  new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 
 test("a worker is READY, BUSY while its places are taken, and OFFLINE when it has stopped", async () => {
   const finish = new Signal();

@@ -15,6 +15,10 @@ import type { WorkerOptions } from "../../src/sdk/worker-options.ts";
 
 export const scope = { tenantId: "tenant", applicationId: "application" } as const;
 
+/** Waits for a signal; answers why it was given. */
+export const untilAborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
+
 type NewWorker = Pick<WorkerOptions, "handler"> & Partial<WorkerOptions>;
 
 /** One real nats-server, nodes in this process wired as `mandate serve` wires them, and workers of the library. */

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { FaultProxy } from "../../cluster/proxy.ts";
-import { SdkSetting, Signal } from "./sdk-setting.ts";
+import { SdkSetting, Signal, untilAborted } from "./sdk-setting.ts";
 
 let setting: SdkSetting;
 beforeAll(async () => {
@@ -11,9 +11,6 @@ beforeAll(async () => {
 });
 afterEach(() => setting.endWorkers());
 afterAll(() => setting.close());
-
-const untilAborted = (signal: AbortSignal): Promise<unknown> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
 
 test("work that a stopping worker can't finish goes back and another worker does it", async () => {
   const running = new Signal();

@@ -6,7 +6,7 @@ import { FaultProxy } from "../../cluster/proxy.ts";
 import { poll } from "../../cluster/poll.ts";
 import type { Work } from "../../src/sdk/work-context.ts";
 import { WorkloadFailure, WorkStopped } from "../../src/sdk/workload-failure.ts";
-import { SdkSetting, Signal } from "./sdk-setting.ts";
+import { SdkSetting, Signal, untilAborted } from "./sdk-setting.ts";
 
 let setting: SdkSetting;
 beforeAll(async () => {
@@ -19,9 +19,6 @@ const blockFor = (ms: number): void => {
   const end = performance.now() + ms;
   while (performance.now() < end);
 };
-
-const untilAborted = (signal: AbortSignal): Promise<unknown> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
 
 test("a handler gets its input and the worker reports its result", async () => {
   await setting.worker({ handler: ({ input, attempt, fencingToken }) => ({ input, attempt, fencingToken }) });

@@ -67,11 +67,11 @@ describe("on one server", () => {
     await proxy.close();
   });
 
-  /** A client that writes directly, and one behind the proxy that follows. */
-  async function open() {
+  /** A client that writes directly, and one behind a proxy that follows. */
+  async function open({ port }: { readonly port: number } = proxy) {
     const epoch = unique("follow");
     const writer = await setting.open({ epoch, storage: "memory" });
-    const servers = [`127.0.0.1:${proxy.port}`];
+    const servers = [`127.0.0.1:${port}`];
     const connection = { ignoreClusterUpdates: true };
     const reader = await setting.open({ epoch, storage: "memory", servers, connection });
     opened.push(writer, reader);
@@ -82,12 +82,7 @@ describe("on one server", () => {
   async function openForged() {
     const forging = await ForgingProxy.start(Number(new URL(setting.cluster.urls[0] ?? "").port));
     forgers.push(forging);
-    const epoch = unique("forged");
-    const writer = await setting.open({ epoch, storage: "memory" });
-    const servers = [`127.0.0.1:${forging.port}`];
-    const connection = { ignoreClusterUpdates: true };
-    const reader = await setting.open({ epoch, storage: "memory", servers, connection });
-    opened.push(writer, reader);
+    const { writer, reader } = await open(forging);
     return { forging, writer: firstShard(writer), reader: firstShard(reader) };
   }
 

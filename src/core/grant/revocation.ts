@@ -37,6 +37,13 @@ export const revocationOfAll = (scope: { readonly tenantId: string; readonly app
   revokedAt: 0,
 });
 
+/** What a revocation knows a grant by, within its tenant and application. */
+export interface GrantName {
+  readonly grantId: string;
+  readonly subject: Subject;
+  readonly revision: number;
+}
+
 /** What is known of a grant beside what it says itself. */
 export type GrantFate = "revoked" | "superseded";
 
@@ -71,11 +78,19 @@ export class RevocationSet implements Revocations {
   /** What is ended → what is superseded below this revision; all of it when there is none. */
   readonly #byName = new Map<string, number>();
 
+  #changes = 0;
+
   get size(): number {
     return this.#byName.size;
   }
 
+  /** Grows with every revocation: what was found out before may no longer hold. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   add(revocation: Revocation): void {
+    this.#changes += 1;
     const { target } = revocation;
     const name = nameOf(revocation);
     const below = (target.kind === "grant" ? target.belowRevision : undefined) ?? Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 import type { Json } from "../../base/json.ts";
 import type { GrantSnapshot } from "../workload/record.ts";
 import type { Grant } from "./grant.ts";
-import type { GrantFate, Revocations } from "./revocation.ts";
+import type { GrantFate, GrantName, Revocations } from "./revocation.ts";
 
 /** A verified grant as a workload's record keeps it: enough to see later whether it still stands. Never the token. */
 export const snapshotOf = (grant: Grant, chain: readonly Grant[]): GrantSnapshot => ({
@@ -21,16 +21,29 @@ export const snapshotOf = (grant: Grant, chain: readonly Grant[]): GrantSnapshot
     : { ancestors: chain.map(({ id, subject, revision }) => ({ grantId: id, subject, revision })) }),
 });
 
+/** A grant and those that it stems from: what ends one of them ends it. */
+export const grantNamesOf = (snapshot: GrantSnapshot): readonly GrantName[] =>
+  [snapshot, ...(snapshot.ancestors ?? [])].map(({ grantId, subject, revision }) => ({ grantId, subject, revision }));
+
+/** What became of the first of them that was ended. */
+export function findEnded(
+  names: readonly GrantName[],
+  scope: Pick<Grant, "tenantId" | "applicationId">,
+  revocations: Revocations,
+): GrantFate | undefined {
+  const { tenantId, applicationId } = scope;
+  for (const { grantId, subject, revision } of names) {
+    const fate = revocations.fateOf({ id: grantId, subject, tenantId, applicationId, revision });
+    if (fate !== undefined) return fate;
+  }
+  return undefined;
+}
+
 /** Why a grant that work was admitted under no longer stands. */
 export function findLost(
   snapshot: GrantSnapshot,
   how: { readonly now: number; readonly revocations: Revocations | undefined },
 ): GrantFate | "expired" | undefined {
-  const { tenantId, applicationId, ancestors = [] } = snapshot;
   if (how.now >= snapshot.expiresAt) return "expired";
-  for (const { grantId, subject, revision } of [snapshot, ...ancestors]) {
-    const fate = how.revocations?.fateOf({ id: grantId, subject, tenantId, applicationId, revision });
-    if (fate !== undefined) return fate;
-  }
-  return undefined;
+  return how.revocations === undefined ? undefined : findEnded(grantNamesOf(snapshot), snapshot, how.revocations);
 }

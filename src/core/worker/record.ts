@@ -1,4 +1,4 @@
-import type { Subject } from "../subject.ts";
+import type { GrantName } from "../grant/revocation.ts";
 
 /** Contract 2.1. Worker, pool and slot as they are committed; what is derived from the slots is in `slots.ts`. */
 
@@ -31,13 +31,6 @@ export interface ResourceProfile {
   readonly memoryBytes?: number;
   readonly diskBytes?: number;
   readonly gpuCount?: number;
-}
-
-/** What a revocation knows a grant by, within its tenant and application. */
-export interface GrantName {
-  readonly grantId: string;
-  readonly subject: Subject;
-  readonly revision: number;
 }
 
 /** A process that a worker runs, or ran, in. */

@@ -1,5 +1,6 @@
 import { sortedSet } from "../../base/text-order.ts";
 import { refuse, type Refusal } from "../errors.ts";
+import { grantNamesOf } from "../grant/snapshot.ts";
 import { sameSubject, type Subject } from "../subject.ts";
 import type { GrantSnapshot } from "../workload/record.ts";
 import { sameValue } from "../workload/same-value.ts";
@@ -119,11 +120,7 @@ function describe(request: RegisterRequest, grant: GrantSnapshot): Description {
     heartbeatTimeoutMs: request.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
     capabilityVersion: grant.revision,
     grantId: grant.grantId,
-    grants: [grant, ...(grant.ancestors ?? [])].map(({ grantId, subject, revision }) => ({
-      grantId,
-      subject,
-      revision,
-    })),
+    grants: grantNamesOf(grant),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Revocations } from "../grant/revocation.ts";
+import { findEnded } from "../grant/snapshot.ts";
 import type { WorkerRecord } from "./record.ts";
 
 /**
@@ -7,11 +8,6 @@ import type { WorkerRecord } from "./record.ts";
  * asked for a grant of its own at each call. Registered again, it has what its new grant gives.
  */
 export function standingOf(record: WorkerRecord, revocations: Revocations): WorkerRecord {
-  const { applicationId, tenantId, grants = [] } = record;
-  if (record.grantedCapabilities.length === 0) return record;
-  const isEnded = grants.some(
-    ({ grantId, revision, subject }) =>
-      revocations.fateOf({ id: grantId, subject, tenantId, applicationId, revision }) !== undefined,
-  );
+  const isEnded = findEnded(record.grants ?? [], record, revocations) !== undefined;
   return isEnded ? { ...record, grantedCapabilities: [] } : record;
 }

@@ -1,4 +1,5 @@
 import type { Json } from "../../base/json.ts";
+import type { GrantName } from "../grant/revocation.ts";
 import type { Subject } from "../subject.ts";
 import type { PlacementPolicy } from "../worker/record.ts";
 import type { WorkloadEventType, WorkloadState } from "./states.ts";
@@ -23,7 +24,7 @@ export interface GrantSnapshot {
   readonly expiresAt: number;
   readonly revision: number;
   /** Of a delegated grant: those that it stems from, its parent first. Whatever ends one of them ends it. */
-  readonly ancestors?: readonly { readonly grantId: string; readonly subject: Subject; readonly revision: number }[];
+  readonly ancestors?: readonly GrantName[];
   readonly token?: string;
 }
 
